@@ -1,7 +1,7 @@
 import * as acme from "acme-client"
 import type { Http01Responder } from "./Http01Responder.ts"
 
-/** Returns the client acme-client of npm with its own key. It polls again after this many milliseconds. */
+/** Returns a client of npm's acme-client with a key of its own. The client polls again after this many milliseconds. */
 export const acmeClient = async (
   directoryUrl: string,
   options: Partial<acme.ClientOptions> = {}
@@ -16,7 +16,7 @@ export const acmeClient = async (
   })
 
 /**
- * Returns a certificate that acme-client got by http-01, with its key; without a responder, nothing answers the
+ * Returns a certificate that acme-client got by http-01, with its key. Without a responder, nothing answers the
  * challenge.
  */
 export const issueByHttp01 = async (

@@ -10,8 +10,8 @@ import { newEcKey, newRsaKey } from "./Keys.ts"
 import { patienceMs } from "./Patience.ts"
 
 /*
- * An ACME client for tests. It shares no code with the server, can send any bytes, and by itself it repeats nothing and
- * tolerates no fault.
+ * An ACME client for tests, which shares no code with the server and can send any bytes. By itself, the client repeats
+ * nothing and tolerates no fault.
  */
 
 /** A key that signs requests. */
@@ -31,7 +31,7 @@ export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {
   return { privateKey, jwk, alg, thumbprint: await calculateJwkThumbprint(jwk) }
 }
 
-/** Returns a new key; P-256 unless RSA is requested. */
+/** Returns a new key, of type P-256 unless RSA is requested. */
 export const makeAcmeKey = (type: "ec" | "rsa" = "ec"): Promise<AcmeKey> =>
   acmeKeyFrom(
     type === "ec"
@@ -46,7 +46,7 @@ export interface FlattenedJws {
   readonly signature: string
 }
 
-/** Signs the two texts as they are. */
+/** Signs the header and the payload as they are. */
 export const signJws = (
   key: AcmeKey,
   protectedHeader: string | Uint8Array,
@@ -59,21 +59,21 @@ export const signJws = (
   return { protected: encodedHeader, payload: encodedPayload, signature: base64url.encode(signature) }
 }
 
-/** What makes one request differ from a correct one. */
+/** How a request differs from a correct one. */
 export interface Deviation {
-  /** The nonce to use; `null` leaves the member out. */
+  /** The nonce to use. `null` leaves out the member. */
   readonly nonce?: string | null
-  /** Protected header members to set; `undefined` removes one. */
+  /** Members of the protected header to set. `undefined` removes a member. */
   readonly header?: Readonly<Record<string, unknown>>
   /** The text that replaces the serialised protected header. */
   readonly protectedText?: (members: Readonly<Record<string, unknown>>) => string | Uint8Array
   /** The text that replaces the serialised payload. */
   readonly payloadText?: string | Uint8Array
-  /** Changes the finished JWS; the result is serialised as JSON. */
+  /** Changes the finished JWS. The result is serialised as JSON. */
   readonly jws?: (good: FlattenedJws) => unknown
   /** Changes the finished body. */
   readonly body?: (good: string) => string | Uint8Array | ReadonlyArray<Uint8Array>
-  /** The media type; `null` leaves the header out. */
+  /** The media type. `null` leaves out the header. */
   readonly contentType?: string | null
   /** HTTP headers to add. */
   readonly headers?: Readonly<Record<string, string>>
@@ -83,7 +83,7 @@ export interface Deviation {
   readonly identify?: "jwk" | "kid" | "both" | "neither"
 }
 
-/** A problem document as received. */
+/** A problem document as it was received. */
 export interface ProblemBody {
   readonly type?: string
   readonly status?: number
@@ -148,13 +148,15 @@ export interface Issued {
 
 const problemPrefix = "urn:ietf:params:acme:error:"
 
-/** Returns the problem type of an answer without its URN prefix; `undefined` if it is not an ACME problem. */
+/**
+ * Returns the problem type of an answer without the URN prefix, or `undefined` if the answer is not an ACME problem.
+ */
 export const problemType = (answer: HttpAnswer): string | undefined => {
   const type = (answer.json as ProblemBody | undefined)?.type
   return type?.startsWith(problemPrefix) === true ? type.slice(problemPrefix.length) : undefined
 }
 
-/** An answer that is not the one that a helper needs. */
+/** An answer other than the one that a function needs. */
 export class UnexpectedAnswer extends Error {
   readonly answer: HttpAnswer
 
@@ -177,8 +179,8 @@ export interface SessionOptions {
   /** A client that many sessions may share. {@link AcmeSession.close} then leaves it open. */
   readonly http?: HttpClient
   /**
-   * Repeats a request after a dead connection, 429, 5xx or badNonce, as real clients do, for this many milliseconds. 0,
-   * the default, takes the first answer.
+   * For how many milliseconds a request is repeated after a dead connection, 429, 5xx or badNonce, as real clients do.
+   * With 0, the default, the first answer counts.
    */
   readonly patienceMs?: number
   /** The pause between two polls, and between two repetitions. */
@@ -188,12 +190,12 @@ export interface SessionOptions {
 const transient = (answer: HttpAnswer): boolean =>
   answer.status === 429 || answer.status >= 500 || problemType(answer) === "badNonce"
 
-/** One key's conversation with one directory. */
+/** A client with one key at one directory. */
 export class AcmeSession {
   readonly key: AcmeKey
   readonly directoryUrl: string
   readonly directory: DirectoryBody
-  /** The account URL, once {@link register} has run; may be set by hand. */
+  /** The account URL, which {@link register} sets. It may also be set by hand. */
   kid: string | undefined
 
   private readonly http: HttpClient
@@ -218,7 +220,7 @@ export class AcmeSession {
     this.pollMs = options.pollMs ?? 25
   }
 
-  /** Reads the directory. The next step is {@link register}. */
+  /** Opens a session and reads the directory. The next step is {@link register}. */
   static async open(directoryUrl: string, options: SessionOptions = {}): Promise<AcmeSession> {
     const http = options.http ?? makeHttpClient()
     const answer = await http.send(directoryUrl)
@@ -241,7 +243,7 @@ export class AcmeSession {
     if (this.ownsHttp) this.http.close()
   }
 
-  /** Returns an unused nonce: the last one that an answer carried, otherwise one from newNonce. */
+  /** Returns an unused nonce, which is the one from the last answer or else one from newNonce. */
   async nonce(): Promise<string> {
     const kept = this.nonces.pop()
     if (kept !== undefined) return kept
@@ -255,7 +257,7 @@ export class AcmeSession {
   }
 
   /**
-   * Returns the body of a signed request, before {@link Deviation.body} changes it. Without a payload it is a
+   * Returns the body of a signed request, before {@link Deviation.body} changes it. Without a payload, the request is a
    * POST-as-GET.
    */
   async sign(url: string, payload?: object, deviation: Deviation = {}): Promise<string> {
@@ -292,8 +294,8 @@ export class AcmeSession {
   }
 
   /**
-   * Repeats {@link postOnce}, repeated while the session's patience lasts, and in any case once with another nonce, as
-   * every client does (RFC 8555 section 6.5).
+   * Repeats {@link postOnce} while the session's patience lasts, and in any case once with another nonce, as every
+   * client does (RFC 8555 section 6.5).
    */
   async post(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
     const deadline = Date.now() + this.patienceMs
@@ -330,7 +332,7 @@ export class AcmeSession {
     return this.expect([200], this.kid, { status: "deactivated" })
   }
 
-  /** Asks to replace the session's key; after a 200, requests need a session with the new key. */
+  /** Asks to replace the session's key. After a 200, requests need a session with the new key. */
   rollOver(next: AcmeKey): Promise<HttpAnswer> {
     const url = this.directory.keyChange ?? ""
     const header = JSON.stringify({ alg: next.alg, jwk: next.jwk, url })
@@ -352,7 +354,7 @@ export class AcmeSession {
     return (await this.expect([200], url)).json as AuthorizationBody
   }
 
-  /** Returns the body http-01 serves for a token. */
+  /** Returns the body that http-01 serves for a token. */
   keyAuthorization(token: string): string {
     return `${token}.${this.key.thumbprint}`
   }
@@ -361,7 +363,7 @@ export class AcmeSession {
     return (await this.expect([200], challengeUrl, {})).json as ChallengeBody
   }
 
-  /** Reads until `done` returns true; fails after `timeoutMs` milliseconds. */
+  /** Reads until `done` returns true. Fails after `timeoutMs` milliseconds. */
   async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = patienceMs): Promise<A> {
     const deadline = Date.now() + timeoutMs
     for (;;) {
@@ -372,7 +374,7 @@ export class AcmeSession {
     }
   }
 
-  /** Waits until an order has a status of `until`. */
+  /** Waits until an order has one of the statuses in `until`. */
   awaitOrder(url: string, until: ReadonlyArray<OrderBody["status"]>, timeoutMs?: number): Promise<OrderBody> {
     return this.poll(() => this.order(url), ({ status }) => until.includes(status), timeoutMs)
   }
@@ -390,7 +392,7 @@ export class AcmeSession {
     return (await this.expect([200], certificateUrl)).text
   }
 
-  /** Publishes and triggers the http-01 challenge of every pending authorization, then waits for all of them. */
+  /** Publishes and triggers the http-01 challenge of every pending authorization, and waits for all of them. */
   async authorize(order: OrderBody, tokens: Map<string, string>, timeoutMs?: number): Promise<void> {
     for (const url of order.authorizations) {
       const { challenges, status } = await this.authorization(url)

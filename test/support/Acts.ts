@@ -12,14 +12,14 @@ import { accountKeyOf, callerAt, column, newPrivateKey, orderOf, profileOf, sql 
 import { enrolled, enter, keyboard, made, password, startsAt } from "./Operators.ts"
 
 /*
- * Every act that operators can do over the API, in the panel and on the command line. Each act is done once in each of
- * these ways.
+ * Every act that operators can perform over the API, in the panel and on the command line. Each act is performed once
+ * in each of these ways.
  */
 
-/** The way in which an act is done. */
+/** The way in which an act is performed. */
 export type Way = "api" | "panel" | "cli"
 
-/** Makes the subject of an act anew for each way. `more` holds further input of the ways. */
+/** The subject of an act, which is made anew for each way. `more` is further input of the ways. */
 export interface Subject {
   readonly id: string
   readonly more?: string
@@ -34,7 +34,7 @@ export interface Act {
   /** The path and the fields of a form. */
   readonly panel: (subject: Subject) => readonly [string, Readonly<Record<string, string>>?]
   readonly cli: (subject: Subject) => ReadonlyArray<string>
-  /** The rows and records that each way leaves. */
+  /** The rows that each way leaves. */
   readonly rows: ReadonlyArray<string>
   readonly records: ReadonlyArray<string>
 }

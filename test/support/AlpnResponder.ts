@@ -29,7 +29,7 @@ export const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 /** Returns the value of acmeIdentifier for a key authorization (RFC 8737 section 3). */
 export const digestOf = (keyAuthorization: string): Buffer => der(0x04, hash("sha256", keyAuthorization, "buffer"))
 
-/** Returns the acmeIdentifier extension. It is the only critical one. */
+/** Returns the acmeIdentifier extension, which is the only critical one. */
 export const acmeIdentifier = (keyAuthorization: string): Buffer =>
   ext(ACME_IDENTIFIER, digestOf(keyAuthorization), true)
 
@@ -37,7 +37,7 @@ export interface ValidationCertificateParts {
   readonly name: string
   readonly keyAuthorization: string
   readonly key?: KeyObject
-  /** The key that signs the certificate; `key` by default. */
+  /** The key that signs the certificate, by default `key`. */
   readonly signer?: KeyObject
   readonly subject?: Uint8Array
   readonly issuer?: Uint8Array
@@ -56,7 +56,10 @@ const algorithmOf = (key: KeyObject) => {
     : { id: algorithms.ecdsa, digest: "sha256" }
 }
 
-/** Returns a validation certificate in DER. It is right in every part that is not given. It expired long ago. */
+/**
+ * Returns a validation certificate in DER, which is right in every part that is not given. The certificate expired long
+ * ago.
+ */
 export const validationCertificate = (parts: ValidationCertificateParts): Buffer => {
   const key = parts.key ?? ecKey
   const signer = parts.signer ?? key
@@ -94,8 +97,8 @@ export interface Handshake {
 export interface AlpnResponder {
   readonly port: number
   /**
-   * The certificates by server name in lower case. For any other name there is no certificate, and the handshake fails.
-   * Tests may change the map at any time.
+   * The certificates by server name in lower case. For any other name, the handshake fails. Tests may change the map at
+   * any time.
    */
   readonly shown: Map<string, Shown>
   readonly handshakes: Array<Handshake>
@@ -112,7 +115,7 @@ export interface AlpnResponder {
 }
 
 export interface ResponderOptions {
-  /** The protocols of ALPN, `acme-tls/1` by default. With an empty list, the server does not use ALPN. */
+  /** The protocols of ALPN, by default `acme-tls/1`. With an empty list, the server does not use ALPN. */
   readonly protocols?: Array<string>
   /** The server answers nothing before this resolves. */
   readonly hold?: Promise<void>
@@ -217,7 +220,7 @@ const widthOf = (value: bigint): number => value.toString(2).length
 
 /**
  * Returns a working RSA key of this many bits, a multiple of 1024. Two primes of this size would take minutes to find.
- * Products of small primes take their place, and the arithmetic of signatures is the same with them.
+ * The function uses products of small primes instead, with which the arithmetic of signatures is the same.
  */
 export const wideRsaKey = (bits: number): KeyObject => {
   const primes = Array.from({ length: bits / 1024 - 1 }, () => generatePrimeSync(1024, { bigint: true }))

@@ -12,7 +12,7 @@ import { configOf, world } from "./Graph.ts"
 import { made, password, startsAt } from "./Operators.ts"
 import { useStore } from "./UseTests.ts"
 
-/* The API of operators without a socket: tests send their requests directly to the app that the listener serves. */
+/* The API of operators without a socket. Tests send their requests directly to the app that the listener serves. */
 
 /** Returns the API of a configuration, and a function that calls it. */
 export const apiOf = Effect.fnUntraced(function*(config: Config) {
@@ -26,7 +26,7 @@ export const apiOf = Effect.fnUntraced(function*(config: Config) {
   return { ask: asking(app, config) }
 })
 
-/** Tests over the API; `first` gives each test the function to call it. */
+/** Tests over the API. Each test gets the function that calls the API. */
 export const useApi = (backend: Backend, toml = "") => {
   const config = configOf(toml)
   return {

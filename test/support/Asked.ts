@@ -4,19 +4,21 @@ import type { App, Request } from "../../src/engine/http/Message.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
-/* The listener of operators without a socket: tests send their requests directly to the app that it serves. */
+/*
+ * The listener of operators without a socket. Tests send their requests directly to the app that the listener serves.
+ */
 
 /** One request. */
 export interface Ask {
   readonly method?: string
-  /** The body. It is sent as JSON, unless it is a form, a text or octets. */
+  /** The body, which is sent as JSON unless it is a form, a text or octets. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
   /** The value of the session's cookie. */
   readonly cookie?: string | undefined
   readonly csrf?: string | undefined
   readonly clientIp?: string
-  /** Whether the time of the request is over before the answer. */
+  /** Whether the request's time is over before the answer. */
   readonly isLate?: boolean
 }
 

@@ -4,20 +4,23 @@ import { sleeps } from "./Watched.ts"
 
 /*
  * A fiber that reads the database again and again, on a test clock. A read takes as long as the database needs. If the
- * clock moves during a read, the time has passed before the fiber sleeps, and nothing wakes the fiber afterwards.
+ * clock moves during a read, the time passes before the fiber sleeps, and nothing wakes the fiber afterwards.
  */
 
-/** The time between two ticks of the loop that looks for ends of jobs, which runs while a fiber waits for one. */
+/**
+ * The time between two ticks of the loop that looks for ends of jobs, which runs while a fiber waits for the end of
+ * one.
+ */
 const tickMillis = 10
 
-/** Whether a fiber sleeps whose sleep ends within a second. The ticks of that loop do not count. */
+/** Whether there is a fiber whose sleep ends within a second. The ticks of that loop do not count. */
 const isAsleep = Effect.zipWith(
   Clock.currentTimeMillis,
   sleeps,
   (now, ends) => ends.some((at) => at > now + tickMillis && at <= now + 1000)
 )
 
-/** Waits, in real time, until a fiber sleeps until its next read. The test has to be `watched`. */
+/** Waits, in real time, until a fiber sleeps before its next read. The test must be `watched`. */
 export const asleep = Effect.repeat(Effect.andThen(Effect.yieldNow, isAsleep), { until: Boolean })
 
 /** Advances the clock while the fiber sleeps, and stops it while the fiber reads, until a condition holds. */

@@ -1,6 +1,6 @@
 import { Effect, Result } from "effect"
 
-/** Does something `times` times at once; returns the tag of each failure, and `undefined` for a success. */
+/** Runs an effect `times` times at once. Returns the tag of each failure, and `undefined` for a success. */
 export const atOnce = <A, E extends { readonly _tag: string }, R>(times: number, self: Effect.Effect<A, E, R>) =>
   Effect.map(
     Effect.all(Array.from({ length: times }, () => Effect.result(self)), { concurrency: "unbounded" }),

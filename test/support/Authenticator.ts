@@ -1,6 +1,6 @@
 import { totpCode } from "../../src/crypto/Totp.ts"
 
-/* An authenticator app, also for programs that are not tests. */
+/* An authenticator app, which programs other than tests also use. */
 
 /** Returns the octets of a secret in base32. */
 export const secretOf = (base32: string): Uint8Array => {

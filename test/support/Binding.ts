@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto"
 import type { FlattenedJws } from "./AcmeSession.ts"
 
-/* External account bindings (RFC 8555 section 7.3.4) made without the server's code. */
+/* External account bindings (RFC 8555 section 7.3.4) that are made without the server's code. */
 
 /** The output of `eab create`. */
 export interface Credential {
@@ -9,17 +9,17 @@ export interface Credential {
   readonly secret: Uint8Array
 }
 
-/** What makes one binding differ from a correct one. */
+/** How a binding differs from a correct one. */
 export interface BindingDeviation {
-  /** Protected header members to set; `undefined` removes one. */
+  /** Members of the protected header to set. `undefined` removes a member. */
   readonly header?: Readonly<Record<string, unknown>>
   /** The text that replaces the serialised protected header. */
   readonly protectedText?: string
   /** The text that replaces the serialised key in the payload. */
   readonly payload?: string
-  /** The key of the MAC, in place of that of the credential. */
+  /** The key of the MAC, by default that of the credential. */
   readonly secret?: Uint8Array
-  /** The digest of the MAC; SHA-256 by default, whatever the protected header names. */
+  /** The digest of the MAC, by default SHA-256, whatever the protected header names. */
   readonly digest?: "sha256" | "sha384" | "sha512"
 }
 

@@ -7,15 +7,15 @@ import { operators } from "../demo/Demo.ts"
 import { totpNow } from "./Authenticator.ts"
 import { patienceMs } from "./Patience.ts"
 
-/* A real browser. It comes in an npm package, so the system need not have one. */
+/* A real browser from an npm package, so that the system need not have one. */
 
-// The package's own list of flags turns web security off. It also has one process do everything, and that process ends
-// when there are two windows.
+// The package's own list of flags turns off web security. It also makes one process do everything, and that process
+// ends when there are two windows.
 const flags = [
   "--no-sandbox",
   "--no-zygote",
   "--in-process-gpu",
-  // Pages are drawn without an emulated graphics card, since the emulation would be most of the browser's work.
+  // Pages are drawn without an emulated graphics card, because the emulation would be most of the browser's work.
   "--disable-gpu",
   "--headless=shell"
 ]
@@ -32,16 +32,16 @@ export interface WindowOptions {
   readonly hasScripts?: boolean
 }
 
-/** A window with one page. `complaints` holds everything that the browser found wrong with any page in it. */
+/** A window with one page. `complaints` has everything that the browser found wrong with any page in the window. */
 export interface Window {
   readonly context: BrowserContext
   readonly page: Page
   readonly complaints: Array<string>
-  /** Closes the window; fails if there were complaints. */
+  /** Closes the window. Fails if there were complaints. */
   readonly close: () => Promise<void>
 }
 
-/** Returns the reports of the browser and of htmx about an answer that the panel refused on purpose. */
+/** Returns whether a report of the browser or of htmx is about a request that the panel refused on purpose. */
 const isRefusal = (text: string): boolean =>
   /^(?:Failed to load resource: the server responded with a status of|Response Status Error Code) 4\d\d/.test(text)
 

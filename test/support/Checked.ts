@@ -2,7 +2,7 @@ import axe from "axe-core"
 import { HtmlValidate } from "html-validate"
 import type { Page } from "playwright-core"
 
-/* Checkers of pages that other people wrote. */
+/* Checks pages with programs of third parties. */
 
 /** Returns the faults that axe finds in a page, by rule and place. */
 export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
@@ -15,7 +15,7 @@ export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> =
 const validator = new HtmlValidate({
   extends: ["html-validate:standard"],
   rules: {
-    // The format of a template is whatever its authors find readable.
+    // The authors of a template choose the format that they find readable.
     "attribute-boolean-style": "off",
     "no-trailing-whitespace": "off",
     "long-title": "off",
@@ -35,7 +35,7 @@ export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> =
 
 /**
  * Opens every collapsed part of the page, and from then on records which elements get the focus. Returns the elements
- * that Tab has to reach, in order.
+ * that Tab must reach, in order.
  */
 const watchFocus = `(() => {
   for (const fold of document.querySelectorAll("details")) fold.open = true

@@ -48,16 +48,16 @@ const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): bo
   const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
   const scheme = (env["ACME_SVC_DATABASE__URL"] ?? "").split(":", 1)[0]
   const key = [scheme, ...end < 0 ? words : words.slice(0, end)].join(" ")
-  // Files share this process, and with it this module.
+  // Test files share this process and this module.
   if (seen.size === 0) afterFile(() => seen.clear())
   const before = seen.size
   return before < seen.add(key).size
 }
 
 /**
- * Runs one command of the service and waits for its end. The command runs in the process of the test, because starting
- * a process takes a hundred times as long as most commands. In a full run, a test file runs each command once per kind
- * of database as a process of the built program, which {@link runToEnd} always does.
+ * Runs one command of the service and waits for its end. The command runs in the process of the test, because the start
+ * of a process takes a hundred times as long as most commands. In a full run, a test file runs each command once for
+ * each kind of database as a process of the built program, as {@link runToEnd} always does.
  */
 export const commandLine = (words: ReadonlyArray<string>, options: ProcessOptions = {}): Promise<Said> =>
   isFull && isFirst(words, options) ? runToEnd(words, options) : inThisProcess(words, options)

@@ -6,9 +6,9 @@ interface Failure {
 }
 
 /**
- * Ends the run with a line for each failure and with `N passed, N failed`, which are the lines that `.ci/run` reads.
- * They follow everything else that is printed. A file that could not be loaded, a hook of a suite that fails, and an
- * unhandled error each count as one failure.
+ * Ends the run with a line for each failure and with `N passed, N failed`, the lines that `.ci/run` reads, after
+ * everything else that is printed. A file that could not be loaded, a failed hook of a suite, and an unhandled error
+ * each count as one failure.
  */
 export default class CountReporter implements Reporter {
   private watching = false

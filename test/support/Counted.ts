@@ -3,7 +3,7 @@ import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 
 /**
  * Returns the value of a series among the process's own counters. The series is named `name{labels}`, as in a scrape.
- * Undefined if there is none.
+ * The value is undefined if there is no such series.
  */
 export const counted = (series: string) =>
   Effect.gen(function*() {

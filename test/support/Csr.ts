@@ -3,7 +3,7 @@ import { createPublicKey, sign } from "node:crypto"
 import { newEcKey } from "./Keys.ts"
 
 /*
- * Certificate requests that are written byte by byte with only Node's crypto. They are cheap enough for a benchmark,
+ * Certificate requests that are written byte by byte with only Node's crypto. They cost little enough for a benchmark,
  * can be wrong on purpose, and share no code with the server that reads them.
  */
 
@@ -14,7 +14,7 @@ const length = (size: number): Buffer => {
   return Buffer.from([0x80 | bytes.length, ...bytes])
 }
 
-/** One DER element: tag, definite length, content. */
+/** Returns a DER element with a tag, a definite length and a content. */
 export const der = (tag: number, ...content: ReadonlyArray<Uint8Array>): Buffer => {
   const body = Buffer.concat(content)
   return Buffer.concat([Buffer.from([tag]), length(body.length), body])
@@ -52,7 +52,7 @@ const signatureAlgorithm = (key: KeyObject, digest: "sha1" | "sha256"): Buffer =
 export interface CsrRequest {
   /** The dNSName entries, unchanged. */
   readonly names: ReadonlyArray<string>
-  /** The common names, unchanged; none by default. */
+  /** The common names, unchanged, by default none. */
   readonly commonNames?: ReadonlyArray<string>
   readonly key?: KeyObject
   readonly digest?: "sha1" | "sha256"
@@ -60,9 +60,9 @@ export interface CsrRequest {
   readonly otherNames?: ReadonlyArray<Uint8Array>
   /** Further Extension elements, already encoded. */
   readonly extensions?: ReadonlyArray<Uint8Array>
-  /** Leaves the subjectAltName out. */
+  /** Whether the subjectAltName is left out. */
   readonly withoutSan?: boolean
-  /** The version; by default 0, the only valid one. */
+  /** The version, by default 0, which is the only valid one. */
   readonly version?: number
 }
 

@@ -16,7 +16,9 @@ const askRun = async (service: "postgres" | "build"): Promise<string> => {
   return text
 }
 
-/** Returns the URL of a PostgreSQL database that nobody else uses; it is dropped when the test file has ended. */
+/**
+ * Returns the URL of a PostgreSQL database that nothing else uses, and that is dropped when the test file has ended.
+ */
 export const freshPostgresUrl = async (): Promise<string> => {
   const adminUrl = await askRun("postgres")
   const url = await createPostgresDatabase(adminUrl)
@@ -24,7 +26,7 @@ export const freshPostgresUrl = async (): Promise<string> => {
   return url
 }
 
-/** Makes a temporary directory, removed when the test file has ended. */
+/** Makes a temporary directory that is removed when the test file has ended. */
 export const freshDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "acme-test-"))
   afterFile(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
@@ -50,13 +52,13 @@ export const postgres: Backend = { name: "PostgreSQL", dialect: "postgres", fres
 /** Both backends, in every run, for tests that involve both at once. */
 export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
 
-/** Whether the run is about another PostgreSQL than that of the packages (`npm run postgres`). */
+/** Whether the run is about a PostgreSQL other than that of the packages (`npm run postgres`). */
 const isOfPostgres = process.env["ACME_TEST_POSTGRES_BIN"] !== undefined
 
 /**
- * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`. Tests of statements and
- * the gate run on both, all other tests on SQLite. `npm run postgres` runs on PostgreSQL alone. Programs that import this
- * module outside of a test run use SQLite too.
+ * The backends on which tests run, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`. Tests of
+ * statements, and all tests of the gate, run on both, and other tests on SQLite. `npm run postgres` runs tests only on
+ * PostgreSQL. Programs that import this module outside a test run also use SQLite.
  */
 export const databases: ReadonlyArray<Backend> = process.env["VITEST"] === undefined
   ? [sqlite]
@@ -66,7 +68,7 @@ export const databases: ReadonlyArray<Backend> = process.env["VITEST"] === undef
   ? bothDatabases
   : [sqlite]
 
-/** Waits until `dist/main.js` has been built from the tree, once per test run. */
+/** Waits until `dist/main.js` has been built from the tree, which happens once in a test run. */
 export const builtServer = async (): Promise<void> => {
   await askRun("build")
 }
@@ -93,8 +95,8 @@ const tables = [
 ]
 
 /**
- * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, which costs a hundred times as
- * much as deleting the few rows of a test. All statements go in one message, which is one transaction.
+ * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, which takes a hundred times as
+ * long as deleting the few rows of a test. All statements go in one message, which is one transaction.
  */
 export const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
   const statements = tables.map((table) => `DELETE FROM ${table}`)
@@ -114,7 +116,7 @@ export interface TestDatabase {
   readonly another: Effect.Effect<Driver, never, Scope.Scope>
 }
 
-/** One migrated database for a describe block, emptied before every test. */
+/** Provides one migrated database for a describe block, which is emptied before every test. */
 export const useDatabase = ({ dialect, freshUrl }: Backend): TestDatabase => {
   let url = ""
   let driver: Driver | undefined

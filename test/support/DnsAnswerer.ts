@@ -11,25 +11,28 @@ import type { Resolver } from "../../src/engine/net/Resolver.ts"
 /** The answers for one name. If a name has an entry without records of the requested type, the answer is "no data". */
 export interface Entry {
   readonly A?: ReadonlyArray<string>
-  /** The names of an address. They belong in the entry of its `in-addr.arpa` or `ip6.arpa` name. */
+  /** The names of an address, in the entry of its `in-addr.arpa` or `ip6.arpa` name. */
   readonly PTR?: ReadonlyArray<string>
-  /** The seconds for which every record may be cached; 0 by default. */
+  /** The seconds for which every record may be cached, by default 0. */
   readonly ttl?: number
   readonly AAAA?: ReadonlyArray<string>
   /** One item for each record. An array is one record of several strings. */
   readonly TXT?: ReadonlyArray<string | ReadonlyArray<string>>
-  /** The alias is followed within the zone, at most 8 steps. The answer includes the chain. */
+  /** The target of an alias, which is followed within the zone for at most 8 steps. The answer includes the chain. */
   readonly CNAME?: string
   readonly rcode?: "NXDOMAIN" | "SERVFAIL" | "REFUSED"
   /** Queries of these types, or all of them, get no reply. */
   readonly drop?: true | ReadonlyArray<string>
   /** UDP replies contain no record and have the TC bit set. Replies beyond 512 octets are like that anyway. */
   readonly truncate?: true
-  /** UDP replies have another id than the query, or come from another port than the one it was sent to. */
+  /**
+   * UDP replies have an id other than that of the query, or come from a port other than the one to which the query was
+   * sent.
+   */
   readonly forged?: "id" | "port"
 }
 
-/** One query as it came in. */
+/** A query as it arrived. */
 export interface Query {
   readonly name: string
   readonly type: string
@@ -47,7 +50,7 @@ export interface DnsAnswerer {
   readonly zone: Map<string, Entry>
   /** Every query so far, in order. */
   readonly queries: Array<Query>
-  /** Resolves once `times` queries for the name (one by default) have come in. */
+  /** Resolves once `times` queries for the name, by default one, have arrived. */
   readonly queried: (name: string, times?: number) => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -56,9 +59,9 @@ export interface DnsAnswererOptions {
   readonly zone?: Readonly<Record<string, Entry>>
   /** Called at every query for a name outside the zone. */
   readonly look?: (name: string) => Entry | undefined
-  /** The entry of every name that has no other. If it is left out, such a name is answered NXDOMAIN. */
+  /** The entry of every name that has no other entry. By default, such a name is answered NXDOMAIN. */
   readonly fallback?: Entry
-  /** The port. 0, the default, stands for any free port. */
+  /** The port. 0, the default, means any free port. */
   readonly port?: number
 }
 
@@ -179,7 +182,10 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
   }
 }
 
-/** Starts a name server; the caller stops it. If the UDP port of a free TCP port is taken, it tries another port. */
+/**
+ * Starts a name server, which the caller stops. If the UDP port with the number of a free TCP port is in use, tries
+ * another port.
+ */
 export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promise<DnsAnswerer> => {
   for (let attempt = 1;; attempt++) {
     try {
@@ -192,7 +198,7 @@ export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promis
 
 const never = () => Effect.die("not asked for")
 
-/** A resolver that must not be called. It fills the parts of a test double that do not matter. */
+/** A resolver that must not be called, for the parts of a double that do not matter. */
 export const unasked: Resolver["Service"] = {
   addresses: never,
   timedAddresses: never,

@@ -6,8 +6,8 @@ import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 
 /*
- * A server for updates (RFC 2136) that verifies and signs (RFC 8945). It is written independently of the service's
- * client so that it can judge the client. dns-packet reads the content of an update.
+ * A server for updates (RFC 2136) that verifies and signs (RFC 8945). It was written independently of the service's
+ * client, so that it can judge the client. dns-packet reads the content of an update.
  */
 
 /** The faults that answers to updates can have. */
@@ -52,7 +52,7 @@ export interface DnsUpdateServer {
   fault: UpdateFault | undefined
   /** The RCODE with which updates are refused, 0 for none. */
   refuse: number
-  /** Whether answers over UDP are cut off. */
+  /** Whether answers over UDP are truncated. */
   truncate: boolean
   readonly stop: () => Promise<void>
 }
@@ -145,7 +145,7 @@ const withRecord = (plain: Buffer, record: Buffer): Buffer => {
 export const startDnsUpdateServer = async (
   zone: string,
   keys: ReadonlyArray<ServerKey>,
-  /** Called at every change with a name and its present values. */
+  /** Called after every change with a name and its present values. */
   changed: (name: string, values: ReadonlyArray<string>) => void = () => {}
 ): Promise<DnsUpdateServer> => {
   const made: Array<DnsUpdateServer["made"][number]> = []
@@ -169,7 +169,7 @@ export const startDnsUpdateServer = async (
     }
   }
 
-  /** Returns the answer to a message; `undefined` for none. */
+  /** Returns the answer to a message, or `undefined` if there is none. */
   const answerTo = (octets: Buffer, transport: "udp" | "tcp"): Buffer | undefined => {
     const { fault } = state
     if (fault === "silent") return undefined
@@ -227,7 +227,7 @@ export const startDnsUpdateServer = async (
       case "trailing":
         return Buffer.concat([withSignature(answer, key, request.mac, now, id), Buffer.of(0)])
       case "replayed": {
-        // The answer to the previous update, under the id of this one.
+        // The answer to the previous update, with the id of this one.
         const copy = Buffer.from(earlier ?? withSignature(answer, key, Buffer.alloc(32), now, id))
         id.copy(copy)
         return copy

@@ -1,6 +1,6 @@
 /*
- * The commands of the documents that are run as they stand, by the file of `test/docs` that runs them. A file must run
- * its own commands, and may also run those of other files (`test/support/Place.ts`).
+ * The commands of the documents that are run unchanged, by the file of `test/docs` that runs them. A file must run its
+ * own commands, and may also run those of other files (`test/support/Place.ts`).
  */
 
 const http = "http://localhost:3000/profile/default/directory"
@@ -14,7 +14,7 @@ const certbotRevokes =
 const legoWords = "lego --accept-tos --email you@example.org --path"
 const legoNames = "--http --http.port :5002 --domains demo.localhost run"
 
-/** The lines by the name of the file that has to run them. */
+/** The lines by the name of the file that must run them. */
 export const linesOf = {
   newcomer: {
     start: "npm start",
@@ -183,7 +183,7 @@ export const linesOf = {
 /** A test file that runs lines of its own. */
 export type Home = keyof typeof linesOf
 
-/** Every line that is run exactly as it stands. */
+/** Every line that is run exactly as it is in the document. */
 export const lines = {
   ...linesOf.newcomer,
   ...linesOf.operations,

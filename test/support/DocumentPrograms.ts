@@ -3,9 +3,11 @@ import { commandsOf, documents, text } from "./Documents.ts"
 import type { Ended } from "./Place.ts"
 import { cloneInto, Place } from "./Place.ts"
 
-/* The slow programs of the documents: benchmarks, faults, simulations. They run with less work. */
+/*
+ * The slow programs of the documents, which are benchmarks, faults and simulations. The tests run them with less work.
+ */
 
-/** Commands that install something, are the test run itself or need the network. `.ci/run` has them as steps. */
+/** Commands that install something, are the test run itself or need the network. They are steps of `.ci/run`. */
 export const ofTheGate: ReadonlyArray<string> = [
   "npm ci",
   "npm run check",
@@ -23,7 +25,10 @@ export const ofTheGate: ReadonlyArray<string> = [
 const isRunOf = (program: string) => (command: string): boolean =>
   new RegExp(`^npm run ${program}(?: -- |$)`).test(command) && !ofTheGate.includes(command)
 
-/** Runs of the fault suite at full length, with any options. They run at the smallest size of one fault. */
+/**
+ * Commands that run the faults at full length, with any options. The test runs them with one fault at its smallest
+ * size.
+ */
 export const isFaultRun = isRunOf("faults")
 
 /**
@@ -32,7 +37,10 @@ export const isFaultRun = isRunOf("faults")
  */
 export const isSimulation = isRunOf("simulate")
 
-/** Benchmarks, with any options. They run with a few issuances instead of for a few minutes, and without the floor. */
+/**
+ * Commands that run benchmarks, with any options. The test runs them with a few issuances instead of for a few minutes,
+ * and without the floor.
+ */
 export const isBenchmark = isRunOf("bench")
 
 /** Returns the selected commands of all documents, each once. */
@@ -53,9 +61,9 @@ const programOf = (name: string): string => {
 }
 
 /**
- * Runs a program in a clone. The first time npm does it, with the build before it. After that the existing build is
- * used. Commands that differ only in their extent become the same words. These are run once, and the result counts for
- * each command.
+ * Runs a program in a clone. The first run uses npm, which builds first, and later runs use the existing build.
+ * Commands that differ only in their extent become the same words, which are run once, and the result counts for each
+ * command.
  */
 export const runsOf = (name: "bench" | "faults" | "simulate"): (words: string) => Promise<Ended> => {
   const runs = new Map<string, Promise<Ended>>()
@@ -73,7 +81,7 @@ export const runsOf = (name: "bench" | "faults" | "simulate"): (words: string) =
   }
 }
 
-/** Benchmarks of what operators do. */
+/** Returns whether a command is a benchmark of what operators do. */
 export const isOfOperators = (command: string): boolean => /--(?:lists|pages|sign-in)\b/.test(command)
 
 const shortened = (command: string): string => {
@@ -83,8 +91,8 @@ const shortened = (command: string): string => {
     : /--sign-in/.test(kept)
     ? "--attempts 1"
     : ""
-  // Clients wait as long as the service tells them to, which is five seconds for a relay. Reads beside clients last for
-  // a fixed time.
+  // Clients wait as long as the service says, which is five seconds for a relay. Reads that run together with clients
+  // last for a fixed time.
   const extent = /--(?:lists|pages)/.test(kept)
     ? "--seconds 0.3"
     : `--issuances ${/--(?:relay|until-certificate)/.test(kept) ? 1 : 5}`

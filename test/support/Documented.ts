@@ -1,7 +1,7 @@
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
-/* Compares answers with an OpenAPI document. A JSON Schema validator of a third party does that. */
+/* Compares answers with an OpenAPI document, by a JSON Schema validator of a third party. */
 
 /** An OpenAPI document, parsed. */
 export interface OpenApiDocument {
@@ -71,10 +71,10 @@ const name = "document"
 /** Compiles the schemas of a document. An unknown keyword, or an id that occurs twice, is an error. */
 export const makeDocumented = (document: OpenApiDocument) => {
   const ajv = new Ajv2020({ strict: true, allErrors: true })
-  // The module is CommonJS: its types say less than what is exported.
+  // The module is CommonJS, and its types do not describe all that it exports.
   const formats = addFormats as unknown as typeof addFormats.default
   formats(ajv)
-  // The validator treats the document as one large schema. The document's own members have no meaning for it.
+  // The validator treats the document as one large schema, in which the members of the document have no meaning.
   ajv.addVocabulary(Object.keys(document))
   ajv.addSchema(document, name)
 

@@ -48,8 +48,7 @@ export const bodiesOf = (document: string, language: string): ReadonlyArray<stri
 export const oneLine = (command: string): string => command.replaceAll(/\s+/g, " ").trim()
 
 /**
- * Returns the commands of a block in their order; `a && b` is two commands, and a line that ends in a backslash
- * continues.
+ * Returns the commands of a block in order. `a && b` is two commands, and a line that ends with a backslash continues.
  */
 export const commandsIn = (body: string): ReadonlyArray<string> =>
   body.replaceAll(/\\\n/g, " ").split("\n")

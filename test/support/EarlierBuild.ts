@@ -7,14 +7,14 @@ import { thisBuild } from "./Server.ts"
 
 const run = promisify(execFile)
 
-/** This machine has no earlier build. The message says why. */
+/** This machine can have no earlier build. The message says why. */
 export class NoEarlierBuild extends Error {}
 
 /** The build of an earlier commit. */
 export interface EarlierBuild {
   readonly folder: string
   readonly commit: string
-  /** The migrations that it does not know yet, in order. */
+  /** The migrations that the build does not know yet, in order. */
   readonly lacks: ReadonlyArray<string>
 }
 
@@ -50,7 +50,10 @@ const isInstalledFor = (sources: string): boolean => {
   return Object.entries({ ...isMadeWith, ...runsWith }).every(([name, version]) => installed[name] === version)
 }
 
-/** Makes the packages that the sources name available to them: the installed ones, or else their own. */
+/**
+ * Makes the packages that the sources name available: the installed ones if they fit, and otherwise those of the
+ * sources.
+ */
 const install = async (sources: string): Promise<void> => {
   if (isInstalledFor(sources)) return symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
   await run("npm", ["ci", "--ignore-scripts", "--silent"], { cwd: sources }).catch((error: Error) => {

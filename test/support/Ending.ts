@@ -43,8 +43,7 @@ export const accountWith = Effect.fnUntraced(function*(
 const kinds = new Set(["notify_expiry_digest", "notify_expiry_reminders", "authority_expiry"])
 
 /**
- * Does the periodic work of a configuration in a separate worker. With `delivers`, the worker also makes the
- * deliveries.
+ * Makes a worker that does the periodic work of a configuration. With `delivers`, the worker also makes the deliveries.
  */
 export const worker = (config: Config, { delivers = false, owner = "host:1:a" } = {}) =>
   Effect.provide(
@@ -70,7 +69,7 @@ export const works = Effect.fnUntraced(function*(
   }
 })
 
-/** Starts a worker that is killed after `statements` statements. Returns whether it had finished before. */
+/** Starts a worker that is killed after `statements` statements. Returns whether the worker finished before. */
 export const worksUntil = Effect.fnUntraced(function*(config: Config, statements: number) {
   const { driver, killed } = yield* killedAfter(yield* Database, statements)
   const dying = Effect.gen(function*() {
@@ -89,7 +88,7 @@ export const queued = Effect.map(
     rows.map((row) => JSON.parse(row) as { readonly entry: string; readonly event: string; readonly fields: Payload })
 )
 
-/** Runs with a clock that is `seconds` ahead. */
+/** Runs an effect with a clock that is `seconds` ahead. */
 export const ahead = (seconds: number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = seconds * 1000

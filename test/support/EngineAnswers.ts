@@ -1,9 +1,9 @@
 import { Cause, Effect, Exit } from "effect"
 import type { Connection } from "../../src/engine/sql/Driver.ts"
 
-/* An engine's results in a form that allows a comparison of two connections. */
+/* The results of an engine in a form in which two connections can be compared. */
 
-/** A statement in the engine's form. */
+/** A statement in the form of the engine. */
 export type Sent = readonly [text: string, params?: ReadonlyArray<unknown>]
 
 /** Returns the rows of each statement, or the code and the text of the engine's error. */

@@ -4,7 +4,9 @@ import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { SqlError } from "../../src/engine/sql/SqlError.ts"
 import { sql } from "./Graph.ts"
 
-/* Failures of a database and its users: writes that fail, and processes that end between two statements. */
+/*
+ * Failures of a database and of processes that use it: writes that fail, and processes that end between two statements.
+ */
 
 /** A write that a trigger can refuse. */
 export interface Write {
@@ -33,9 +35,9 @@ export const mend = (dialect: Driver["dialect"]): Effect.Effect<void, never, Dat
 const dead = new SqlError({ cause: new Error("killed"), message: "killed" })
 
 /**
- * Returns the driver of a process that is killed after this many statements. From then on none of its statements
- * arrives, and its open transaction is rolled back. `killed` completes at the first statement that the process could
- * not send any more.
+ * Returns the driver of a process that is killed after this many statements. From then on, none of its statements
+ * arrives, and its open transaction is rolled back. `killed` completes at the first statement that the process can no
+ * longer send.
  */
 export const killedAfter = (driver: Driver, statements: number) =>
   Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
@@ -60,7 +62,7 @@ export const killedAfter = (driver: Driver, statements: number) =>
 
 /**
  * Returns a driver whose first look-up with this text finds nothing, as if the winner of a race were about to commit.
- * It also reports whether that has happened.
+ * Also returns a function that reports whether this has happened.
  */
 export const blindOnce = (driver: Driver, text: string) => {
   let blind = true

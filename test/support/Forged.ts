@@ -1,10 +1,10 @@
 import type { Ask, Held } from "./Asked.ts"
 
-/* Operator requests that must reach no handler, for attacks on every route of a surface. */
+/* Requests to operators' surfaces that must reach no handler, for attacks on every route. */
 
 /**
  * Returns paths that are similar to this one, which begins with `root`: `/api/` or `/ui/`. Slashes are doubled or
- * trail, dots lead away and back, letters are encoded or in another case, and one path is in absolute form.
+ * trailing, dot segments go away and back, letters are encoded or in another case, and one path is in absolute form.
  */
 export const crookedPathsOf = (path: string, root: string): ReadonlyArray<string> => {
   const name = root.slice(1, -1)
@@ -26,10 +26,7 @@ export const crookedPathsOf = (path: string, root: string): ReadonlyArray<string
   ]
 }
 
-/**
- * The same change in the form that sites other than that of the listener of `baseUrl` would send. Each request has the
- * right token.
- */
+/** Returns the change as sites other than that of `baseUrl` would send it. Each request has the right token. */
 export const fromElsewhere = (change: Ask, held: Held, baseUrl: string): ReadonlyArray<Ask> =>
   [
     ...["https://evil.example", "null", "", `${baseUrl}.evil.example`].map((origin) => ({ origin })),
@@ -37,8 +34,8 @@ export const fromElsewhere = (change: Ask, held: Held, baseUrl: string): Readonl
   ].map((headers) => ({ ...change, ...held, headers }))
 
 /**
- * The same change by a session with a wrong token: none, an empty one, another session's, a truncated one, or the right
- * one twice.
+ * Returns the change with a wrong token: none, an empty one, that of another session, a truncated one, or the right one
+ * twice.
  */
 export const withoutToken = (change: Ask, { cookie, csrf }: Held, other: Held): ReadonlyArray<Ask> =>
   [

@@ -3,10 +3,10 @@ import { createServer, request as httpRequest } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A request in the form that the proxy saw. */
+/** A request as the proxy saw it. */
 export interface Proxied {
   readonly method: string
-  /** `host:port` for a CONNECT, otherwise the absolute URL. */
+  /** `host:port` for a CONNECT, and otherwise the absolute URL. */
   readonly target: string
   readonly authorization: string | undefined
 }
@@ -47,7 +47,7 @@ export const startForwardProxy = async (
   server.on("connect", (incoming, socket: Socket) => {
     note(incoming)
     if (options.refuse !== undefined) return socket.end(`HTTP/1.1 ${options.refuse} No\r\nContent-Length: 0\r\n\r\n`)
-    // Strict proxies do this. The tunnel would end together with the answer.
+    // Strict proxies do this, and so the tunnel would end with the answer.
     if (incoming.headers.connection === "close") return socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
     const port = Number(incoming.url?.slice(incoming.url.lastIndexOf(":") + 1))
     const onward = connect(port, "127.0.0.1", () => {

@@ -4,21 +4,21 @@ import { connect, createServer } from "node:net"
 import { freePort } from "./Ports.ts"
 
 /**
- * The fate of some octets: they are passed on or dropped, or both sides of their connection are reset before or after
+ * What happens to some octets: they are passed on or dropped, or both sides of the connection are reset before or after
  * them.
  */
 export type Fate = "pass" | "drop" | "reset before" | "reset after"
 
-/** A TCP relay on loopback that can break connections, and be pointed elsewhere. */
+/** A TCP relay on loopback that can break connections and change its target. */
 export interface Forwarder {
   readonly port: number
   /** The target of connections that are made from now on. */
   target: number
-  /** Called for each piece that a client sends. Without it, everything is passed on. */
+  /** Called for each piece that a client sends. If this is absent, everything is passed on. */
   judge: ((sent: Buffer) => Fate) | undefined
   /** The number of open connections. */
   readonly open: () => number
-  /** The number of connections that were reset so far. */
+  /** The number of connections that have been reset. */
   readonly resets: () => number
   /** Resets every open connection, in both directions. */
   readonly resetAll: () => void
@@ -52,7 +52,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
       }
     })
     outer.on("data", (said: Buffer) => {
-      // The answer has arrived here, so the request was done, but the client does not learn of it.
+      // The answer has arrived here, so that the request took effect, but the client does not learn of it.
       if (isDoomed) return reset(inner, outer)
       if (!inner.write(said)) {
         outer.pause()

@@ -3,9 +3,9 @@ import type { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "./Graph.ts"
 import { startsAt } from "./Operators.ts"
 
-/* Enough rows for a full page in every list of the panel, with words as long as those of a company. Only for SQLite. */
+/* Enough rows for a full page in every list of the panel, with texts as long as in a real company. Only for SQLite. */
 
-/** This is more than fits on a page. */
+/** The number of rows, which is more than fits on a page. */
 const rows = 60
 
 const id = (table: number) => `unhex(printf('01933%03xd5a87c3e9f04%012x', ${table}, i * 7919))`

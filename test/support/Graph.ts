@@ -50,8 +50,8 @@ import { idLiteral, sql } from "./OpenDatabase.ts"
 export { idLiteral, openDriver, sql } from "./OpenDatabase.ts"
 
 /*
- * The service's own layers over a test's own databases. Everything is real except the outside world, which is scripted,
- * and randomness, which is seeded.
+ * The layers of the service over a database of the test. Everything is real except the outside world, which is
+ * scripted, and randomness, which is seeded.
  */
 
 /** The folder of the migrations. */
@@ -80,7 +80,7 @@ export const count = (text: string): Effect.Effect<number, never, Database> =>
 export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never, Database> =>
   Effect.map(sql(text), (rows) => rows.map((row) => String(Object.values(row)[0])))
 
-/** Returns a configuration with the profiles `default` and `other`; `toml` goes before them. */
+/** Returns a configuration with the profiles `default` and `other`. `toml` comes before them. */
 export const configOf = (toml = ""): Config =>
   Result.getOrThrowWith(
     resolveConfig({ fileText: `${toml}\n[profiles.default]\n[profiles.other]\n`, env: {} }),
@@ -94,7 +94,7 @@ export const profileOf = (config: Config, name = "default"): ProfileConfig => {
   return profile
 }
 
-/** Returns a signer that decides by a function; `profiles` are those that it serves. */
+/** Returns signers for `profiles` that a function implements. */
 const manualSigners = (signer: Signer, profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     bySection: new Map(),
@@ -114,23 +114,23 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
     Layer.provide(Resolver.layerStatic({}))
   )
 
-/** The certificate of {@link signsAtOnce}; it is PEM, but not a certificate. */
+/** The chain of {@link signsAtOnce}, which is PEM but not a certificate. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
 
 /** Signs every request with a handmade chain. */
 export const signsAtOnce: DirectSigner["issue"] = () =>
   Effect.succeed({ chain: handmadeChain, serial: "0badcafe", notAfter: 7_776_000 })
 
-/** The simulated outside of a {@link world}. */
+/** The simulated outside world of a {@link world}. */
 export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
   readonly issue?: DirectSigner["issue"]
   readonly revoke?: NonNullable<Signer["revoke"]>
-  /** Has the CAs of these profiles sign, instead of `issue`. */
+  /** The profiles whose CAs sign, instead of `issue`. */
   readonly profiles?: ReadonlyArray<SigningProfile>
   /** The PTR names of addresses. Without them, nothing is looked up. */
   readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
-  /** The answers of the operator's signer while clients wait; none by default. */
+  /** The answers of the operator's signer while clients wait, by default none. */
   readonly hooks?: Partial<ReadHooks["Service"]>
   readonly maxAttempts?: number
   readonly server?: Parameters<(typeof Waits)["layer"]>[0]
@@ -140,9 +140,9 @@ export interface Script {
   readonly seed?: string
   /** Files of blocked keys. */
   readonly blocklists?: ReadonlyArray<string>
-  /** Receives deliveries; by default it accepts everything. */
+  /** Receives deliveries. By default, everything is accepted. */
   readonly deliver?: Deliveries["Service"]["deliver"]
-  /** The filter policies; none by default. */
+  /** The policies, by default none. */
   readonly policies?: Layer.Layer<Policies>
 }
 
@@ -201,10 +201,10 @@ export const newPrivateKey = (): KeyObject => newEcKey()
 export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>
   importSpki(createPublicKey(key).export({ type: "spki", format: "der" }))
 
-/** The sender of requests made without a socket. */
+/** The sender of requests that are made without a socket. */
 export const sender: ClientFacts = { ip: "192.0.2.1", user_agent: "test/1", request_id: "request-1" }
 
-/** Asks for an account with nothing but a key. */
+/** Requests an account with only a key. */
 export const registerKey = (profile: ProfileConfig, key: AccountKey, client: ClientFacts = sender) =>
   accounts.register({
     profile,
@@ -217,7 +217,7 @@ export const registerKey = (profile: ProfileConfig, key: AccountKey, client: Cli
     client
   })
 
-/** Makes a new account at a profile, as its own caller. */
+/** Makes a new account at a profile, and returns it as a caller. */
 export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key: AccountKey = accountKeyOf()) {
   const { account } = yield* registerKey(profile, key)
   const caller: Caller = {

@@ -8,9 +8,9 @@ import type { Server, ServerOptions } from "./Server.ts"
 import { startServer } from "./Server.ts"
 import { checkStoredCertificates } from "./StoredCertificates.ts"
 
-/** The world that validations need: names that resolve to loopback, and a web server there. */
+/** What validations need: names that resolve to loopback, and a web server there. */
 export interface World {
-  /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
+  /** The name server, which resolves every name to 127.0.0.1 unless the zone says otherwise. */
   readonly dns: DnsAnswerer
   readonly responder: Http01Responder
   /** The variables with which a process of the service uses the name server and the responder. */
@@ -36,11 +36,11 @@ export const startWorld = async (web: Http01ResponderOptions = {}): Promise<Worl
 /** A running service, with the world that its validations need. */
 export interface Ground extends Pick<World, "dns" | "responder"> {
   readonly server: Server
-  /** Ends everything; fails if a stored certificate is bad. */
+  /** Ends everything. Fails if a stored certificate is bad. */
   readonly dispose: () => Promise<void>
 }
 
-/** Returns the database of a server, read without the service. */
+/** Returns the URL of a server's database, which tests read without the service. */
 const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
   const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
@@ -71,7 +71,8 @@ export const startGround = async (
 }
 
 /**
- * Starts a second server on the database of a ground. It has the same directory and the same world, but its own port.
+ * Starts a second server on the database of a ground. The server has the same directory and the same world, but a port
+ * of its own.
  */
 export const startBeside = ({ dns, responder, server }: Ground, databaseUrl: string): Promise<Server> =>
   startServer({

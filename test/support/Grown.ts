@@ -3,7 +3,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /*
- * A database as one large client leaves it: nearly all rows belong to one profile and one account, one name is in every
+ * A database with one large client. Nearly all rows belong to one profile and one account, one name is in every
  * certificate, and almost nothing is unfinished. A query planner that assumes even distributions makes bad plans here.
  */
 

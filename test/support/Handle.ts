@@ -11,7 +11,7 @@ import type { AcmeKey, ProblemBody } from "./AcmeSession.ts"
 import { signJws } from "./AcmeSession.ts"
 import { accountKeyOf, newPrivateKey, sender } from "./Graph.ts"
 
-/* The ACME surface in the form that the listener calls, and requests to it that are made without a socket. */
+/* The ACME surface as the listener calls it, and requests that are made without a socket. */
 
 /** Returns the surface over the profiles of a configuration. */
 export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
@@ -57,14 +57,14 @@ export const requestOf = (method: string, target: string, more: Partial<Request>
   ...more
 })
 
-/** Returns a signed POST of a body given as text. */
+/** Returns a signed POST with a body that is given as text. */
 export const posted = (target: string, body: string, headers: Request["headers"] = {}): Request =>
   requestOf("POST", target, {
     headers: { "content-type": "application/jose+json", ...headers },
     body: Effect.succeed(Buffer.from(body))
   })
 
-/** Returns the key that signs; by default a new P-256 key. */
+/** Returns a key that signs, by default a new P-256 key. */
 export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
   const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
@@ -72,7 +72,9 @@ export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   return { privateKey, jwk, alg: algorithm, thumbprint }
 }
 
-/** Returns the payload of a signed request. An object is serialised, and `undefined` makes a POST-as-GET. */
+/**
+ * Returns the body of a signed request. A payload that is an object is serialised, and `undefined` makes a POST-as-GET.
+ */
 export const signed = (key: AcmeKey, header: object, payload?: object | string): string =>
   JSON.stringify(signJws(
     key,
@@ -90,13 +92,13 @@ export const headerOf = (answer: Answer, name: string): string => {
 /** Returns the JSON of an answer. */
 export const bodyOf = (answer: Answer): ProblemBody => JSON.parse(String(answer.body)) as ProblemBody
 
-/** A nonce that nobody has received. */
+/** A nonce that no client has received. */
 export const freshNonce: Effect.Effect<string, never, Nonces> = Effect.flatMap(
   Nonces,
   ({ issue }) => Effect.flatMap(issue, (nonce) => nonce === undefined ? Effect.die("no nonce") : Effect.succeed(nonce))
 )
 
-/** Registers a key; returns the account's URL. */
+/** Registers a key, and returns the account's URL. */
 export const register = <R>(surface: Asked<R>, key: AcmeKey): Effect.Effect<string, never, R | Nonces> =>
   Effect.gen(function*() {
     const target = at("/newAccount")
@@ -114,12 +116,12 @@ export const byAccount = (
 ): Effect.Effect<Request, never, Nonces> =>
   Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
 
-/** Makes a new account, and a function that sends its requests; `more` is added to each of them. */
+/** Makes a new account, and a function that sends its requests. `more` is added to each request. */
 export const newClient = <R>(app: Asked<R>, more: Partial<Request> = {}) =>
   Effect.gen(function*() {
     const key = acmeKey()
     const kid = yield* register(app, key)
-    /** The target may be a path or an absolute URL. */
+    /** Sends a signed request. The target may be a path or an absolute URL. */
     const send = (to: string, payload?: object | string) =>
       Effect.flatMap(
         byAccount(key, kid, to.startsWith("/") ? to : to.slice(urlOf("").length), payload),

@@ -1,6 +1,6 @@
 import { assert } from "vitest"
 
-/* The worst text that an outsider can send, and the form in which a page may show it. */
+/* The worst text that an outsider can send, and a check of how a page shows it. */
 
 /**
  * Markup that ends an attribute or an element, a character that reverses the direction of the text next to it, and 10

@@ -3,16 +3,16 @@ import { Agent as HttpAgent, request as httpRequest } from "node:http"
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https"
 import { patienceMs } from "./Patience.ts"
 
-/** One answer, completely read. */
+/** An answer that was read completely. */
 export interface HttpAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body as JSON; `undefined` if it is not JSON. */
+  /** The body as JSON, or `undefined` if it is not JSON. */
   readonly json: unknown
 }
 
-/** One request. A body that is given as a list is sent chunked, without a Content-Length. */
+/** A request. A body that is given as a list is sent chunked, without a Content-Length. */
 interface HttpRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ interface HttpRequest {
   readonly path?: string
 }
 
-/** Sends requests over its own kept-alive connections. It accepts any certificate of the server. */
+/** Sends requests over kept-alive connections of its own, and accepts any certificate of the server. */
 export interface HttpClient {
   readonly send: (url: string, request?: HttpRequest) => Promise<HttpAnswer>
   readonly close: () => void
@@ -48,7 +48,7 @@ const piecesOf = (body: HttpRequest["body"]): ReadonlyArray<Uint8Array> => {
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * piece, (index + 1) * piece))
 }
 
-/** Returns a client on Node's own HTTP. It adds nothing, follows no redirects and does not retry. */
+/** Returns a client that uses Node's own HTTP, adds nothing, follows no redirects and does not retry. */
 export const makeHttpClient = (): HttpClient => {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true, rejectUnauthorized: false })
@@ -86,13 +86,12 @@ export const makeHttpClient = (): HttpClient => {
           clearTimeout(timer)
           const text = Buffer.concat(chunks).toString("utf8")
           const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) }
-          // Only then is the connection free for the next request; otherwise that request would open another
-          // connection.
+          // Before this, the connection is not free, and the next request would open another one.
           outgoing.once("close", () => resolve(answer))
           if (!outgoing.writableEnded) outgoing.destroy()
         })
       })
-      // Sends piece by piece until the answer comes, as a client that watches for it does.
+      // Sends piece by piece until the answer arrives, as a client does that watches for the answer.
       const sendFrom = (index: number): void => {
         if (answered) return
         const next = pieces[index]

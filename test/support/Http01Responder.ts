@@ -19,9 +19,9 @@ const prefix = "/.well-known/acme-challenge/"
 export interface Http01ResponderOptions {
   /** A directory with files that are served by token. */
   readonly directory?: string
-  /** The port; a free one by default. */
+  /** The port, by default a free one. */
   readonly port?: number
-  /** Awaited before a request with this host is answered. The request is recorded before that. */
+  /** Awaited before a request for this host is answered, and after the request was recorded. */
   readonly before?: (host: string) => Promise<void>
 }
 

@@ -11,18 +11,18 @@ import type { Taken } from "./MailServer.ts"
 import { answering, mailServer } from "./MailServer.ts"
 
 /*
- * The receivers: a web server, a mail server and a program, all of them real. The web server and the mail server refuse
- * the first attempt of each sort of notification, so that there is a second one.
+ * Three real receivers: a web server, a mail server and a program. The web server and the mail server refuse the first
+ * attempt of each sort of notification, so that there is a second one.
  */
 
-/** One attempt in the form that its receiver saw. */
+/** An attempt as the receiver saw it. */
 export interface Attempt {
   readonly backend: NotificationBackend
   /** `profiles` for `[notify]`, `operators` for `[admin.notify]`. */
   readonly section: "profiles" | "operators"
   readonly id: string
   readonly isRefused: boolean
-  /** The event as it was received. A mail has only a text. */
+  /** The event as it was received. A mail has none, because it has only a text. */
   readonly fields: Payload | undefined
   readonly mail: Taken | undefined
   /** The variables of a program. */
@@ -72,11 +72,11 @@ const members = [
 
 /** The three receivers. */
 export interface Inbox {
-  /** The sections that name the receivers: for all events at the top of the configuration, and for operators. */
+  /** The sections that name the receivers, one for all profiles and one for operators. */
   readonly toml: string
   /** Everything that has arrived so far, in no particular order. */
   readonly attempts: () => ReadonlyArray<Attempt>
-  /** Removes the program, and puts it back. */
+  /** Calls `act` while the program is removed. */
   readonly withoutProgram: (act: () => Promise<void>) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -115,7 +115,7 @@ const sectionOf = (
 ): string => {
   const at = name === "profiles" ? "notify" : "admin.notify"
   const to = name === "profiles" ? `to = ["${everybody}"]` : ""
-  // An entry that names no events is not notified about CAs that expire.
+  // An entry without `events` gets no notification about CAs that expire.
   const patience = `timeout_ms = 60000${name === "profiles" ? `\nevents = ${JSON.stringify(notificationEvents)}` : ""}`
   return `[${at}]
 enabled = ["webhook", "email", "custom"]

@@ -13,18 +13,18 @@ export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble"): boole
 /** Whether the clients of the documents are installed. */
 export const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), lego: isInstalled("lego") }
 
-/** The folder of the PostgreSQL programs that an operator uses; undefined unless `npm run postgres` names one. */
+/** The folder of the PostgreSQL programs that operators use, or undefined unless `npm run postgres` names one. */
 export const postgresPrograms: string | undefined =
   ((folder) => folder !== undefined && existsSync(join(folder, "psql")) ? folder : undefined)(
     process.env["ACME_TEST_POSTGRES_BIN"]
   )
 
-/** Returns a line for PostgreSQL's programs, which only that step of the gate has. */
+/** Checks that the gate runs lines for PostgreSQL's programs, which only that step of the gate has. */
 export const gateHasPostgres = (): void => assert.match(text(".ci/run"), /^steadied npm run postgres$/m)
 
 /**
- * Returns a line for an absent client. The gate installs the client for its interop run, and runs the documents once
- * more after that.
+ * Checks that the gate runs lines for an absent client. The gate installs the client for the interop run, and then runs
+ * the documents once more.
  */
 export const gateComesBack = (): void =>
   assert.match(

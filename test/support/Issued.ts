@@ -56,7 +56,7 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
     }
   }))
 
-/** Tests in a world that has its own CA, which a worker has already seen. They begin at {@link madeAt}. */
+/** Tests in a world with a CA that a worker has already seen. They begin at {@link madeAt}. */
 export const useOwnCa = (backend: Backend) =>
   useWorld(backend, {
     around: watched,
@@ -96,7 +96,7 @@ export interface IssuedHere {
   readonly key: KeyObject
 }
 
-/** Takes an order of this account from its creation to its certificate; only its validation is left out. */
+/** Takes an order of this account from its creation to its certificate, without validation. */
 export const issueTo = Effect.fnUntraced(function*(
   caller: Caller,
   names: ReadonlyArray<string>,

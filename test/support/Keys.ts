@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 
-/* Keys of the tests. The JWK export of a new key can hang for ever, so each key is encoded and read back first. */
+/* Keys of the tests. The export of a new key as JWK can hang forever, so each key is encoded and read back first. */
 
 /** Returns a P-256 key. */
 export const newEcKey = (): KeyObject =>

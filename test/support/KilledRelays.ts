@@ -4,11 +4,11 @@ import { makeCsr } from "./Csr.ts"
 import { sqlAt } from "./OpenDatabase.ts"
 import type { Server } from "./Server.ts"
 
-/** A relaying service that is killed at random moments. */
+/** A relaying service that is killed at random times. */
 export interface KilledRelays {
   readonly server: Server
   readonly databaseUrl: string
-  /** Its profiles: one bypasses its challenges, and one relays. */
+  /** The profile at which orders are placed. */
   readonly profile: string
   /** The name for each order. */
   readonly nameOf: (index: number) => string
@@ -20,7 +20,7 @@ export interface KilledRelays {
 }
 
 /**
- * Relays orders while the service is killed again and again. It fails unless every order ends with a certificate and no
+ * Relays orders while the service is killed again and again. Fails unless every order ends with a certificate and no
  * row stays in progress.
  */
 export const relayWhileKilled = async (run: KilledRelays): Promise<void> => {

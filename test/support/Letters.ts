@@ -1,6 +1,6 @@
 import type { Taken } from "./MailServer.ts"
 
-/* Whether every server and every reader accepts a mail. */
+/* Checks whether every server and every mail program accepts a mail. */
 
 const headers = [
   "auto-submitted",

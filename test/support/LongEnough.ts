@@ -3,9 +3,8 @@ import { Effect } from "effect"
 const mostMillis = 60_000
 
 /**
- * Makes an attempt that ends when its time is up. If that was too little, the attempt is repeated with four times as
- * much time, because its progress shows how busy the machine is. `attempt` returns `undefined` if the time was too
- * little.
+ * Makes an attempt with a time limit. If the time was too short, for which `attempt` returns `undefined`, repeats the
+ * attempt with four times as much time, because the necessary time depends on how busy the machine is.
  */
 export const longEnough = <A, E, R>(
   millis: number,

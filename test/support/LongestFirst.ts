@@ -2,7 +2,7 @@ import type { TestSpecification } from "vitest/node"
 import { BaseSequencer } from "vitest/node"
 
 /**
- * Files that take long although they compute little, because they wait for time limits of the service or start
+ * Files that take a long time although they compute little, because they wait for time limits of the service or start
  * programs.
  */
 export const longest: ReadonlyArray<string> = [

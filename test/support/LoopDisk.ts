@@ -4,14 +4,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NotMountable } from "./SmallDisk.ts"
 
-/** A separate disk, in a file, that can lose its power. */
+/** A disk in a file that can lose its power. */
 export interface LoopDisk {
   readonly directory: string
-  /** Writes everything that is only in memory to the disk. */
+  /** Writes everything to the disk that is only in memory. */
   readonly sync: () => void
   /** Copies the present content of the disk itself, without data that is only in the system's memory. */
   readonly keep: () => void
-  /** Replaces the disk by the copy, as after the power came back. No process may have a file of it open. */
+  /** Replaces the disk by the copy, as when the power is back. No process may have a file on the disk open. */
   readonly cut: () => void
   readonly remove: () => void
 }
@@ -20,11 +20,11 @@ const run = (command: string, ...words: ReadonlyArray<string>): void => {
   execFileSync(command, words, { stdio: "pipe" })
 }
 
-/** Makes and mounts a disk, which needs root; fails with {@link NotMountable}. */
+/** Makes and mounts a disk, which needs root. May fail with {@link NotMountable}. */
 export const makeLoopDisk = (megabytes: number): LoopDisk => {
   const home = mkdtempSync(join(tmpdir(), "acme-loop-"))
   const [image, kept, directory] = [join(home, "image"), join(home, "kept"), mkdtempSync(join(home, "disk-"))]
-  // Only synced data is written, because the journal commits by itself only every five minutes.
+  // Only synced data is written, because by itself the journal commits only every five minutes.
   const mount = () => run("mount", "-o", "loop,commit=300", image, directory)
   try {
     writeFileSync(image, "")

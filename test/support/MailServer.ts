@@ -27,8 +27,8 @@ export interface MailServer {
 export const answering = (code: number, words = "no"): Error => Object.assign(new Error(words), { responseCode: code })
 
 /**
- * Accepts every message until the scope ends. The options may change that, and so may `judge`, which sees each message
- * and may return a failure.
+ * Starts a mail server that accepts every message until the scope ends, unless the options or `judge` say otherwise.
+ * `judge` sees each message and may return a failure.
  */
 export const mailServer = (
   options: SMTPServerOptions = {},

@@ -3,7 +3,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { sql } from "./Graph.ts"
 
-/* Makes something happen while work is in progress. The test chooses the moment. */
+/* Makes something happen while work is in progress, at a time that the test chooses. */
 
 /** Runs an effect. Just before its transaction with this number, another process changes the database. */
 export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, transaction = 1) =>
@@ -40,7 +40,7 @@ export const meanwhileAt = <A, E, R>(
     return yield* Effect.provideService(self, Database, { ...driver, single })
   })
 
-/** Waits until a session waits for a lock of this database on PostgreSQL. `connection` is used for the question. */
+/** Waits until a session waits for a lock of this database on PostgreSQL. `connection` is used to look for one. */
 export const someoneWaits = (connection: Connection) =>
   Effect.repeat(
     connection.execute(

@@ -14,7 +14,7 @@ import { configOf } from "./Graph.ts"
 
 /** The outside world of {@link deliveries}. */
 interface Outside {
-  /** The addresses of names. Without it, no name has an address. */
+  /** The addresses of names, by default none. */
   readonly names?: { readonly [name: string]: ReadonlyArray<string> }
 }
 
@@ -55,7 +55,7 @@ export const issued = (members: Readonly<Record<string, unknown>> = {}): Payload
     ...members
   })
 
-/** One delivery to an entry of the profile `default`. */
+/** Makes one delivery to an entry of the profile `default`. */
 export const deliver = (
   backend: Delivery["backend"],
   entry: string,

@@ -9,7 +9,7 @@ import { patienceMs } from "./Patience.ts"
 
 /* A database that tests and other programs read without the service. */
 
-/** Opens a database as the service does. How long to wait for a connection depends on how busy the machine is. */
+/** Opens a database as the service does, but waits longer for a connection, because the machine may be busy. */
 const openDatabase = (
   url: string,
   poolMax = 10,
@@ -25,7 +25,7 @@ const openDatabase = (
     })
     : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
 
-/** Returns the driver of a database that is open as long as the scope. */
+/** Returns the driver of a database that is open until the scope ends. */
 export const openDriver = (
   url: string,
   poolMax?: number,
@@ -39,7 +39,7 @@ export interface RawRow {
   readonly [column: string]: unknown
 }
 
-/** Returns the rows of a statement that is sent as it is. They are not decoded. */
+/** Returns the rows of a statement, which is sent as it is. The rows are not decoded. */
 export const sql = (
   text: string,
   params: ReadonlyArray<unknown> = []

@@ -20,8 +20,8 @@ export const leafOf = (pem: string): X509Certificate => {
 
 /**
  * Runs `openssl verify -x509_strict` for a chain, leaf first. The chain must be that of a TLS server `host`, with the
- * one trust anchor in `caFile`, and with the revocation list in `crlFile` if that is given. Fails with the output of
- * openssl.
+ * only trust anchor in `caFile` and with the revocation list in `crlFile`, if there is one. Fails with the output of
+ * OpenSSL.
  */
 export const verifyChain = async (pem: string, caFile: string, host: string, crlFile?: string): Promise<void> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-verify-"))
@@ -49,7 +49,7 @@ export const verifyChain = async (pem: string, caFile: string, host: string, crl
   }
 }
 
-/** Returns the name of a certificate in renewal information (RFC 9773 section 4.1), read by openssl. */
+/** Returns the name of a certificate in renewal information (RFC 9773 section 4.1), read by OpenSSL. */
 export const renewalIdOf = (pem: string): string => {
   const said = execFileSync("openssl", ["x509", "-noout", "-serial", "-ext", "authorityKeyIdentifier"], { input: pem })
     .toString()
@@ -60,7 +60,7 @@ export const renewalIdOf = (pem: string): string => {
   return `${Buffer.from(keyId.replaceAll(":", ""), "hex").toString("base64url")}.${octets.toString("base64url")}`
 }
 
-/** Writes a self-signed CA made by openssl: a pair that the service did not generate. */
+/** Writes the key and the certificate of a self-signed CA that OpenSSL makes and not the service. */
 export const makeCa = (certPath: string, keyPath: string, commonName: string, days = 3650): void => {
   const extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", keyPath]

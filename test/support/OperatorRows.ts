@@ -1,7 +1,7 @@
 import * as sessions from "../../src/store/operators/SessionRows.ts"
 import * as users from "../../src/store/operators/Users.ts"
 
-/* Rows of operators in the form that their statements write. The tests of those statements use them. */
+/* Rows of operators as their statements write them, for the tests of those statements. */
 
 /** Returns an id that ends with this number. */
 export const idOf = (number: number): string => `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`

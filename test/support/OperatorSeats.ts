@@ -3,11 +3,11 @@ import { text } from "node:stream/consumers"
 import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
 /*
- * The acts of operators about themselves and about others, over the API and in the panel. Each surface has its own
- * requests, over sockets.
+ * The acts of operators on themselves and on others, over the API and in the panel. Each surface has requests of its
+ * own, over sockets.
  */
 
-/** An answer, read to its end. */
+/** An answer that was read to its end. */
 interface Answer {
   readonly status: number
   readonly text: string
@@ -36,7 +36,7 @@ export interface OperatorSurface {
   readonly begin: (seat: Seat, password: string) => Promise<string>
   /** Completes the enrolment, and returns the recovery codes. */
   readonly confirm: (seat: Seat, code: string) => Promise<ReadonlyArray<string>>
-  /** The following do the same in a sign-in that demands an enrolment. */
+  /** Does the same as `begin` in a sign-in that demands an enrolment. */
   readonly forcedBegin: (seat: Seat) => Promise<string>
   readonly forcedConfirm: (seat: Seat, code: string) => Promise<void>
   readonly codes: (seat: Seat, password: string) => Promise<ReadonlyArray<string>>
@@ -61,7 +61,7 @@ type Act = Exclude<keyof OperatorSurface, "attempt" | "begin" | "forcedBegin" | 
 const cookieOf = (header: ReadonlyArray<string> = []): string | undefined =>
   header.flatMap((line) => new RegExp(`^${sessionCookie}=([^;]+)`).exec(line)?.[1] ?? [])[0]
 
-/** One request from an address of this host. */
+/** Makes a function that sends a request from an address of this host. */
 const asking = (url: string, isForm: boolean) => (route: string): Send => async (seat, body, parameters = {}) => {
   const [method = "", pattern = ""] = route.split(" ")
   const path = pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => parameters[name] ?? "")
@@ -182,7 +182,9 @@ export const panelSurface = (url: string): OperatorSurface => {
     body: object = {},
     parameters?: Readonly<Record<string, string>>
   ) => taken(await to(route)(seat, body, parameters), route)
-  /** A whole session finds its CSRF token in its pages. A half session needs none. */
+  /**
+   * Returns the seat of a session. A whole session finds its CSRF token in its pages, and a half session needs none.
+   */
   const seated = async ({ cookie = "" }: Answer, from: string): Promise<Seat> => {
     const { text: page } = await to("GET /ui/")({ from, cookie })
     return { from, cookie, csrf: /X-CSRF-Token":"([\w-]+)"/.exec(page)?.[1] ?? "" }

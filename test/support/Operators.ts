@@ -16,12 +16,12 @@ import type { Backend } from "./Databases.ts"
 import { column, configOf, fieldsOf } from "./Graph.ts"
 import { useStore } from "./UseTests.ts"
 
-/* Operators over a test's own database, with hashes that cost almost nothing and are counted. */
+/* Operators in a database of the test, with hashes that cost almost nothing and are counted. */
 
-/** The epoch second at which tests of operators begin. It is the middle of a step of thirty seconds. */
+/** The epoch second at which tests of operators begin, in the middle of a step of thirty seconds. */
 export const startsAt = 1_800_000_015
 
-/** A configuration that tests of operators rely on. */
+/** The configuration of tests of operators. */
 export const config = configOf()
 
 /** The same configuration, with a second factor required. */
@@ -30,10 +30,10 @@ export const strict = configOf("[admin]\nrequire_mfa = true\n")
 /** The actor that makes operators. */
 export const keyboard: AtKeyboard = { kind: "cli", id: "tester" }
 
-/** The password of every operator, unless a test says otherwise. */
+/** The password of every operator unless a test says otherwise. */
 export const password = "Wrocław tramway, 4 stops"
 
-/** Another password, for operators who change theirs. */
+/** A new password for operators who change theirs. */
 export const chosen = "Gdańsk shipyard, 9 cranes"
 
 /** A password that no operator has. */
@@ -42,7 +42,7 @@ export const wrong = "Kraków tramway, 5 stops"
 /** A page with room for every row of a test. */
 export const all = { limit: 50, offset: 0 }
 
-/** The keys with counted attempts, without those that were given back. */
+/** The keys with counted attempts that were not given back. */
 export const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
 
 /** Returns the tag of an effect's failure. */
@@ -64,7 +64,7 @@ const iterations = 4
 /** Returns a password in the form in which it is typed. */
 export const typed = (text: string) => Redacted.make(text)
 
-/** Tests over operators; `rounds` counts the computed iterations of PBKDF2. */
+/** Tests of operators. `rounds` counts the iterations of PBKDF2. */
 export const useOperators = (backend: Backend) => {
   const rounds = { ofPasswords: 0 }
   const counted: Derive = (text, salt, count) =>
@@ -78,7 +78,7 @@ export const useOperators = (backend: Backend) => {
     ...store,
     /** The fields of every log record of an event in the running test. */
     fieldsOf: (event: Parameters<typeof fieldsOf>[1]) => fieldsOf(store.records, event),
-    /** The number of password hashes that an effect computed. */
+    /** Returns the number of password hashes that an effect computes. */
     hashesOf: <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {
         const before = rounds.ofPasswords
@@ -91,14 +91,14 @@ export const useOperators = (backend: Backend) => {
 export const made = (username: string, role: OperatorRole = "viewer") =>
   operators.create(config, keyboard, { username, password: typed(password), role, contact: undefined })
 
-/** Signs in without a second factor. */
+/** Signs an operator in without a second factor. */
 export const enter = (username: string, requester: Requester = here) =>
   Effect.flatMap(
     signIn(config.admin, { username, password: typed(password) }, requester),
     (signedIn) => signedIn._tag === "Active" ? Effect.succeed(signedIn) : Effect.die(new Error("a factor is asked for"))
   )
 
-/** Signs in up to the second factor. */
+/** Signs an operator in up to the second factor. */
 export const half = (username: string, requester: Requester = here, settings = config.admin) =>
   Effect.flatMap(
     signIn(settings, { username, password: typed(password) }, requester),

@@ -28,7 +28,7 @@ export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: Check
 /** The functions and records that tests of the panel use. */
 export type AskingPanel = Effect.Success<ReturnType<typeof panelOf>>
 
-/** Tests over the panel; `first` gives each test the function to call it. */
+/** Tests over the panel. Each test gets the function that calls the panel. */
 export const usePanel = (backend: Backend, toml = "") => {
   const config = configOf(toml)
   return {
@@ -45,7 +45,7 @@ export const usePanel = (backend: Backend, toml = "") => {
 /** Returns the fields of a form. */
 export const form = (fields: Readonly<Record<string, string>>) => new URLSearchParams(fields)
 
-/** Makes an operator and signs the operator in; returns the session as a browser holds it. */
+/** Makes an operator, signs the operator in, and returns the session as a browser stores it. */
 export const entered = Effect.fnUntraced(function*(
   { ask }: AskingPanel,
   username: string,

@@ -9,9 +9,9 @@ import { operatorOf } from "./Browser.ts"
 import { makeCsr } from "./Csr.ts"
 import { patternOf } from "./PanelRoutes.ts"
 
-/* Every form of the panel that changes something: its subject, the input for it, and what the page says afterwards. */
+/* Every form of the panel that changes something, with its subject, its input, and what the page says afterwards. */
 
-/** The subjects of the forms of admins. */
+/** The operator who is the subject of the forms of admins. */
 export const bob: DemoOperator = { username: "bob", password: "Nine geese over the dam", role: "viewer" }
 
 /** The operator who fills in the forms of one's own account. */
@@ -22,19 +22,19 @@ export interface Fields {
   readonly [name: string]: string
 }
 
-/** The subjects of forms. They are made anew for each form. */
+/** The subjects of forms, which are made anew for each form. */
 export interface Ground {
-  /** The path of an order with a certificate. */
+  /** Makes an order with a certificate, and returns its path. */
   readonly issued: () => Promise<string>
-  /** The path of an order without a certificate; `complete` gets it one. */
+  /** Makes an order without a certificate, and returns its path. `complete` gets the certificate. */
   readonly pending: () => Promise<{ readonly path: string; readonly complete: () => Promise<void> }>
-  /** The path of an account without orders; `issue` gets it a certificate. */
+  /** Makes an account without orders, and returns its path. `issue` gets a certificate for the account. */
   readonly account: () => Promise<{ readonly path: string; readonly issue: () => Promise<void> }>
-  /** The path of a credential. */
+  /** Makes a credential, and returns its path. */
   readonly credential: () => Promise<string>
   /** Makes a credential bind an account. */
   readonly bind: (credential: string, account: string) => void
-  /** The path of a job that waits for its time. */
+  /** Makes a job that waits for its time, and returns its path. */
   readonly job: () => string
   /** Makes a token of an operator, and returns its id. The path is the page with the tokens. */
   readonly token: (path: string, password: string) => Promise<string>
@@ -46,7 +46,7 @@ export interface Ground {
   readonly records: () => string
 }
 
-/** This leaves out what the service changes by itself: relayed orders time out, and due jobs run. */
+/** The rows without what the service changes by itself, since relayed orders time out and due jobs run. */
 const kept = [
   "SELECT id, status, contact FROM accounts ORDER BY id",
   "SELECT id, status, revoked_at FROM orders WHERE profile <> 'public' ORDER BY id",
@@ -126,18 +126,20 @@ export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground =>
 
 /** How one form is filled in. */
 export interface FormCase {
-  /** Whether one's own account is its subject. An operator fills it in then, and otherwise an admin. */
+  /**
+   * Whether the subject is the operator's own account. If so, an operator fills in the form, and otherwise an admin.
+   */
   readonly isOwn?: boolean
   /** Makes the subject of the form, and returns the path of its page. */
   readonly page: (ground: Ground) => Promise<string> | string
   /** Whether the form comes with the answer to another form, which needs the script. */
   readonly isMade?: boolean
-  /** Follows the link of the page that leads to the form. */
+  /** Follows the link of the page to the form. */
   readonly lead?: (page: Page) => Promise<void>
   readonly well?: Fields | ((page: Page) => Promise<Fields>)
   /** The text that is shown when the form was accepted. */
   readonly says: string
-  /** The wrong input; by default the token of another session. */
+  /** The wrong input, by default the token of another session. */
   readonly badly?: Fields
   /** The code with which the wrong input is refused. */
   readonly code?: string
@@ -157,7 +159,7 @@ const atCora = (change = "") => (ground: Ground): string => {
 const enrolled = "totp_secret = zeroblob(20)"
 const token = { name: "backup", role: "viewer", expiresInDays: "30" }
 
-/** Returns the form of a page with this pattern. If it is hidden, this opens it. */
+/** Returns the form of a page with this pattern, after opening the form if it is hidden. */
 export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
     forms.map((form) => form.getAttribute("action") ?? "")
@@ -187,7 +189,7 @@ export const fill = async (form: Locator, fields: Fields): Promise<void> => {
   }
 }
 
-/** Returns the value that the first button of a form sends. */
+/** Returns the button that sends a form. */
 export const buttonOf = (form: Locator): Locator => form.locator("button[type=submit]").first()
 
 const begin = async (page: Page): Promise<void> => {
@@ -203,7 +205,7 @@ const choose = async (page: Page, link: string): Promise<void> => {
   await page.waitForSelector("#revoking button")
 }
 
-/** The forms of a sign-in, which work without scripts. They have their own part of the test. */
+/** The forms of a sign-in, which work without scripts and have a separate part of the test. */
 export const signInForms: ReadonlyArray<string> = [
   "/ui/login",
   "/ui/login/abandon",

@@ -1,31 +1,34 @@
-/* Every page, file and redirect of the panel, with what the browser tests look for on each. */
+/* Every page, file and redirect of the panel, with what the browser tests expect of each. */
 
 /** The reader of a page: a stranger, a session that lacks its second factor, or one of the three roles. */
 export const readers = ["none", "half", "viewer", "operator", "admin"] as const
 
 export type Reader = typeof readers[number]
 
-/** The input of a row. */
+/** What every row has. */
 interface Place {
   readonly pattern: string
-  /** The subject, if the pattern has several. */
+  /** The subject, if the pattern has several subjects. */
   readonly what?: string
-  /** The least reader who gets the page. Everybody without a whole session gets the pages of sign-in. */
+  /**
+   * The reader with the fewest rights who gets the page. Every reader without a whole session gets the pages of the
+   * sign-in.
+   */
   readonly from: Reader
-  /** The address of the page: a path, or the first matching link of another page with `plus` after it. */
+  /** The address of the page, which is a path, or the first matching link of another page followed by `plus`. */
   readonly at: string | { readonly linkedFrom: string; readonly plus?: string }
 }
 
 /** A page. */
 export interface PageRow extends Place {
   readonly kind: "page"
-  /** The status; 200 by default. */
+  /** The status, by default 200. */
   readonly status?: number
-  /** A text of the page if it has something to show. */
+  /** A text of the page if there is something to show. */
   readonly says: string
-  /** A text of the page on a new installation; undefined if there is no such record. */
+  /** A text of the page on a new installation, or undefined if the record does not exist there. */
   readonly saysEmpty: string | undefined
-  /** Whether a page number that is too high leads back to the first page of the list. */
+  /** Whether a page number that is too high redirects to the first page of the list. */
   readonly leadsBack?: boolean
 }
 
@@ -64,7 +67,7 @@ const page = (pattern: string, says: string, saysEmpty = says, more: More = {}):
   ...more
 })
 
-/** Returns the page of one record, which a list leads to. */
+/** Returns the page of one record, to which a list links. */
 const record = (pattern: string, linkedFrom: string, says: string, what?: string): PageRow => ({
   kind: "page",
   pattern,
@@ -91,7 +94,7 @@ const exported = (list: string): ReadonlyArray<FileRow> => [
   file(`${list}/export`, "application/json", { what: "json", at: `${list}/export?format=json` })
 ]
 
-/** Every row of the table: everything that can be requested with GET. */
+/** Every row of the table, for everything that can be requested with GET. */
 export const rows: ReadonlyArray<Row> = [
   { kind: "way", pattern: "/", from: "none", at: "/", to: "/ui/" },
   { kind: "way", pattern: "/ui", from: "none", at: "/ui", to: "/ui/" },

@@ -3,7 +3,7 @@ import { matcherOf } from "../../src/surfaces/operator/gate/RouteMatcher.ts"
 import { routesOf } from "../../src/surfaces/panel/PanelRoutes.ts"
 import { configOf } from "./Graph.ts"
 
-/* The panel's own declaration of its routes, for tests that have to know all of them. */
+/* The routes as the panel declares them, for tests that must know all routes. */
 
 /** Every route of the panel. */
 export const panelRoutes: ReadonlyArray<Guarded> = routesOf({ config: configOf(), sources: new Map() }, {

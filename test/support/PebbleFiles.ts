@@ -15,7 +15,7 @@ export interface PebbleFiles {
   readonly privateKey: string
 }
 
-/** Writes the files of one Pebble on loopback. Pebble asks for http-01 at `httpPort`. */
+/** Writes the files of one Pebble on loopback, which validates http-01 at `httpPort`. */
 export const writePebbleFiles = async (directory: string, httpPort = 5002): Promise<PebbleFiles> => {
   const [certificate, privateKey] = [join(directory, "cert.pem"), join(directory, "key.pem")]
   const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost".split(" ")

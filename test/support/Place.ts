@@ -18,14 +18,14 @@ import { freePort } from "./Ports.ts"
 import { watch } from "./Watchdog.ts"
 
 /*
- * Every command of the documents is run, in `test/docs` or by `.ci/run`. The commands are run as they stand, except for
- * ports, the database's URL and the paths of an installation. In a full run a shell runs all of them. Otherwise this
- * process runs a line that only calls `acme-svc`, and `npm start` builds only once.
+ * Every command of the documents is run, in `test/docs` or by `.ci/run`. The commands are run unchanged except for
+ * ports, the database's URL and the paths of an installation. In a full run, a shell runs all of them. Otherwise this
+ * process runs the lines that only call `acme-svc`, and `npm start` builds only once.
  */
 
 /**
- * Returns the arguments of a line that only calls `acme-svc`, split in the same way as by a shell; undefined if the
- * line needs a shell.
+ * Returns the arguments of a line that only calls `acme-svc`, split as by a shell, or undefined if the line needs a
+ * shell.
  */
 const argumentsOf = (command: string): ReadonlyArray<string> | undefined => {
   const word = /"([^"$`\\]*)"|'([^']*)'|([\w./:=,@%+-]+)/
@@ -59,7 +59,7 @@ const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [s
   return command.split(from).map((part) => replaced(part, others)).join(to)
 }
 
-/** A directory in which commands can be pasted. It has its own ports, and `acme-svc` on its PATH. */
+/** A directory in which commands can be pasted, with ports of its own, and with `acme-svc` on the PATH. */
 export class Place {
   readonly directory = freshDirectory()
   readonly replacements: Array<readonly [string, string]> = []
@@ -81,7 +81,7 @@ export class Place {
     })
   }
 
-  /** Here all names resolve to this machine. By default, `env` lets validations connect to it. */
+  /** Makes a place in which all names resolve to this machine. By default, `env` lets validations connect to it. */
   static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
     return new Place(await freePort(), await freePort(), env)
   }
@@ -92,7 +92,7 @@ export class Place {
     this.replacements.splice(0, this.replacements.length, ...others, [word, text])
   }
 
-  /** Returns the text of a line in the form in which it is run here. */
+  /** Returns the text of a line as it is run here. */
   rewritten(line: Line): string {
     return replaced(lines[line], this.replacements)
   }
@@ -145,7 +145,7 @@ export class Place {
     return this.run(`${variables} ${this.rewritten(line)}`.trim())
   }
 
-  /** Runs a line that has to succeed, and returns its output. */
+  /** Runs a line that must succeed, and returns the output. */
   async succeed(line: Line): Promise<string> {
     const { code, stderr, stdout } = await this.paste(line)
     assert.strictEqual(code, 0, `${this.rewritten(line)}\n${stdout}\n${stderr}`)
@@ -176,7 +176,10 @@ export class Place {
     return join(this.directory, path)
   }
 
-  /** Makes the files that a client would have left that is not installed: a certificate from this server, at `path`. */
+  /**
+   * Makes the files that a client would leave that is not installed, which are a certificate from this server, at
+   * `path`.
+   */
   async issueInItsPlace(directoryUrl: string, path: string, credential?: Credential): Promise<void> {
     const responder = await startHttp01Responder({ port: this.httpPort })
     const session = await AcmeSession.open(directoryUrl)
@@ -199,10 +202,10 @@ export class Place {
 /** The command of `npm start` after the build. */
 export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 
-/** The end of the output of the server at its start. */
+/** The end of the output with which the server starts. */
 export const settled = "--domains demo.localhost run\n"
 
-/** Makes a place where the service was set up, and the service that runs there. */
+/** Makes a place where the service is set up, and starts the service there. */
 export const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {
   await builtServer()
   const place = await Place.make()
@@ -210,7 +213,7 @@ export const begun = async (): Promise<{ readonly place: Place; readonly serving
   return { place, serving: await place.serve("serve", settled) }
 }
 
-/** Makes a clone: everything in the repository that is needed to build, to run and to format. */
+/** Copies everything in the repository that is needed to build, to run and to format. */
 export const cloneInto = (place: Place): void => {
   const folders = ["src", "test", "tools", "runtime", "migrations", "panel", "docs"]
   const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
@@ -230,12 +233,12 @@ const isOfAbsent = (line: Line): boolean => {
   return (name === "certbot" || name === "curl" || name === "lego") && !client[name]
 }
 
-/** Called at the end of a test file, which must have run every line of its own by then. */
+/** Declares at the end of a test file a test that every line of the file has been run. */
 export const hasRunLinesOf = (home: Home): void => {
-  // Several files share a process, and with it this module.
+  // Several files share a process and this module.
   beforeAll(() => exercised.clear())
-  describe("this test", () => {
-    it("has run every line, or the gate will", () => {
+  describe("the test file", () => {
+    it("has run every line that the gate does not run separately", () => {
       const own = Object.keys(linesOf[home]) as ReadonlyArray<Line>
       if (home === "databases" && postgresPrograms === undefined) return gateHasPostgres()
       const lacking = own.filter((line) => isOfAbsent(line) || !isFull && inFull.includes(line))

@@ -8,7 +8,7 @@ import type { IdentifiersQuestion } from "../../src/services/policy/Check.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 
-/** Returns the policies of a configuration, with real programs and sockets; DNS questions go to `resolver`. */
+/** Returns the policies of a configuration, with real programs and sockets. `resolver` answers the DNS questions. */
 export const policiesOf = (
   { dns, profiles }: Config,
   resolver: Layer.Layer<Resolver> = Resolver.layer(dns.resolver)

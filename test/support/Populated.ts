@@ -5,7 +5,7 @@ import { encodeRow, insertText } from "../../src/store/transfer/CopiedTable.ts"
 import { tables } from "../../src/store/transfer/Tables.ts"
 import { sql } from "./Graph.ts"
 
-/* A database with rows in every table: ordinary values of every column, absent ones, and odd ones. */
+/* A database with rows in every table, with ordinary, absent and odd values in every column. */
 
 const idOf = (table: number, row: number): string =>
   `0190${table.toString(16).padStart(4, "0")}-0000-7000-8000-${row.toString(16).padStart(12, "0")}`
@@ -19,7 +19,8 @@ const odd = "naïve \u{1F510} e\u0301 \u05D0\u202E \u0001\t\n\r\\ ' \" ; -- \uFF
 type Row = { readonly [column: string]: Canonical }
 
 /**
- * This is more than a page of orders with their names. One order has every value, the others have as few as possible.
+ * The number of orders, which with their names are more than a page. One order has every value, and the others have as
+ * few as possible.
  */
 export const orders = 1100
 
@@ -304,7 +305,7 @@ export const populate: Effect.Effect<void, never, Database> = Effect.gen(functio
       yield* sql(insertText(table, dialect, part.length), part.flat())
     }
   }
-  // A sequence continues from the previous test, and may be at one of the ids above.
+  // A sequence continues from the previous test, and may have reached one of the ids above.
   if (dialect === "postgres") {
     const last = "GREATEST(nextval(pg_get_serial_sequence('audit_log', 'id')), 1 + (SELECT max(id) FROM audit_log))"
     yield* sql(`SELECT setval(pg_get_serial_sequence('audit_log', 'id'), ${last})`)
@@ -317,7 +318,7 @@ const plain = (value: unknown): unknown =>
     : typeof value === "boolean"
     ? String(Number(value))
     : typeof value === "string" && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value)
-    ? value.replaceAll("-", "") // A uuid is bytes on one engine. As text inside a column it is the same on both.
+    ? value.replaceAll("-", "") // One engine stores a uuid as bytes. As text inside a column, a uuid is the same on both engines.
     : typeof value === "number"
     ? String(value)
     : value

@@ -13,8 +13,8 @@ process.once("exit", () => {
 })
 
 /**
- * Reserves a port for this process, as long as it lives. Other test processes must not take it between the moment it is
- * found free and the moment a program listens on it, nor while a server restarts.
+ * Reserves a port for this process as long as it lives, so that no other test process takes the port before a program
+ * listens on it or while a server restarts.
  */
 const isOurs = (port: number): boolean => {
   mkdirSync(registry, { recursive: true })
@@ -24,7 +24,7 @@ const isOurs = (port: number): boolean => {
   } catch {
     const left = statSync(file, { throwIfNoEntry: false })
     if (left === undefined || Date.now() - left.mtimeMs < forgottenMillis) return false
-    rmSync(file, { force: true }) // A killed process has left this file. The next attempt finds the port free.
+    rmSync(file, { force: true }) // A killed process left this file. The next attempt finds the port free.
     return false
   }
   own.add(file)
@@ -39,9 +39,8 @@ const isFree = (port: number): Promise<boolean> =>
   })
 
 /**
- * Returns a TCP port of 127.0.0.1 on which no process listens, and which no other process gets. It is below the range
- * that the kernel gives to outgoing connections: while a server is down for a restart, none of its own clients can be
- * given its port.
+ * Returns a TCP port of 127.0.0.1 on which no process listens and which no other process gets. The port is below the
+ * range that the kernel uses for outgoing connections, so that no client can get the port of a server that restarts.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -22,7 +22,9 @@ import { Client, escapeIdentifier } from "pg"
 import { freePort } from "./Ports.ts"
 import { killTree, stopTree } from "./Stopped.ts"
 
-/** A PostgreSQL server for tests. It listens only on 127.0.0.1, over TCP, and has its data in a temporary directory. */
+/**
+ * A PostgreSQL server for tests, which listens only on 127.0.0.1, over TCP, and has its data in a temporary directory.
+ */
 export interface PostgresCluster {
   /** The URL of the maintenance database for the superuser. */
   readonly adminUrl: string
@@ -37,7 +39,7 @@ export interface PostgresCluster {
    */
   readonly halt: (mode?: "immediate" | "fast") => Promise<void>
   /**
-   * Ends the server and all its processes as a loss of power does. Before that, while none of them runs, it calls
+   * Ends the server and all its processes as a loss of power does. Before that, while none of the processes runs, calls
    * `keep`, which copies the disk.
    */
   readonly cutPower: (keep: () => void) => Promise<void>
@@ -46,13 +48,13 @@ export interface PostgresCluster {
   /** Whether no server is running, whatever the reason. */
   readonly isGone: () => boolean
   /**
-   * Starts a second server that follows this one. From then on a commit is answered only when the follower has stored
-   * it too, unless the follower is asynchronous. The follower has to be stopped first.
+   * Starts a second server that follows this one. From then on, a commit is answered only when the follower has stored
+   * it as well, unless the follower is asynchronous. The follower must be stopped before this server.
    */
   readonly follower: (options?: FollowerOptions) => Promise<PostgresFollower>
   /** Makes the server accept TLS with this certificate and key. */
   readonly secure: (certificate: string, key: string) => Promise<void>
-  /** Starts another server on a data directory that somebody has made. */
+  /** Starts another server on an existing data directory. */
   readonly serve: (directory: string) => Promise<PostgresServer>
   /** Ends the server and removes its data. */
   readonly stop: () => Promise<void>
@@ -68,17 +70,17 @@ export interface FollowerOptions {
   readonly port?: number
 }
 
-/** A server on a data directory that somebody else made. */
+/** A server on a data directory that was made elsewhere. */
 export type PostgresServer = Pick<PostgresFollower, "port" | "promote" | "stop">
 
 /** A server that follows another one and can replace it. */
 export interface PostgresFollower {
   readonly port: number
-  /** Waits until the follower has everything that the server has now, and then receives nothing more. */
+  /** Waits until the follower has everything that the server has now, and then cuts the follower off. */
   readonly cutOff: () => Promise<void>
-  /** Promotes the follower to a server that takes writes. The server that it follows must be gone. */
+  /** Promotes the follower to a server that accepts writes. The server that it follows must be gone. */
   readonly promote: () => Promise<void>
-  /** Starts a server that follows this one, as soon as this one takes writes. It has to be stopped first. */
+  /** Starts a server that follows this one as soon as this one accepts writes. The new server must be stopped first. */
   readonly follower: (options?: FollowerOptions) => Promise<PostgresFollower>
   /** Ends the server and all its processes as a loss of power does. Its data stays until {@link stop}. */
   readonly cutPower: () => Promise<void>
@@ -92,18 +94,17 @@ export interface PostgresOptions {
   /** Allows a {@link PostgresCluster.follower}. */
   readonly followed?: boolean
   /**
-   * The parent of its data directory, in place of the system's directory for temporary files. The data is kept as small
+   * The parent of the data directory, instead of the system's directory for temporary files. The data is kept as small
    * as possible.
    */
   readonly within?: string
-  /** How many connections it takes, instead of 200. */
+  /** How many connections the server accepts, by default 200. */
   readonly connections?: number
-  /** Loads pg_stat_statements. It counts nothing until `pg_stat_statements.track` is set for a session or a database. */
-  readonly countsStatements?: boolean
   /**
-   * A directory whose data outlives the server. If it already has the data of an earlier server, that data is used
-   * again.
+   * Loads pg_stat_statements, which counts nothing until `pg_stat_statements.track` is set for a session or a database.
    */
+  readonly countsStatements?: boolean
+  /** A directory whose data outlives the server. Data of an earlier server in the directory is used again. */
   readonly kept?: string
 }
 
@@ -112,7 +113,7 @@ interface Credentials {
   readonly gid?: number
 }
 
-/** Returns the user for PostgreSQL, which refuses to run as root. Any other user that exists will do. */
+/** Returns the user for PostgreSQL, which refuses to run as root. Any other user that exists is suitable. */
 const unprivileged = (): Credentials => {
   if (process.getuid?.() !== 0) return {}
   for (const name of ["postgres", "nobody"]) {
@@ -152,10 +153,9 @@ const runs = (directory: string, as: Credentials): boolean =>
   )
 
 /**
- * Returns the directory of the server's binaries, in a form that `as` can use: those that `ACME_TEST_POSTGRES_BIN`
- * names, or else those of the package. An installation without scripts lacks the symlinks to libraries, and this
- * function repairs them. Another user cannot reach a checkout in a closed home directory, so this function copies the
- * binaries.
+ * Returns a directory of the server's binaries that `as` can use, which is the one that `ACME_TEST_POSTGRES_BIN` names,
+ * or else that of the package. If the package was installed without scripts, adds the missing symlinks to libraries.
+ * Copies the binaries if the other user cannot reach a checkout in a closed home directory.
  */
 const usableBinaries = (as: Credentials, scratch: string): string => {
   const chosen = process.env["ACME_TEST_POSTGRES_BIN"]
@@ -181,7 +181,7 @@ const majorOf = (binaries: string): number => {
   return Number(major)
 }
 
-/** Runs the server and prints its process id. When our process ends, however suddenly, the server ends too. */
+/** Runs the server and prints its process id. When this process ends, however suddenly, the server ends as well. */
 const supervisor = `
 exec 3<&0
 "$@" 3<&- & server=$!
@@ -243,7 +243,7 @@ const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
 const hasEnded = ({ supervisor: { exitCode, signalCode } }: Running): boolean =>
   exitCode !== null || signalCode !== null
 
-/** Ends the process that we started, and no other. Each signal is stronger than the one before. */
+/** Ends the process that was started here, and no other. Each signal is stronger than the previous one. */
 const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void> => {
   for (const signal of [first, "SIGQUIT", "SIGKILL"] as const) {
     if (hasEnded(running)) return
@@ -265,9 +265,9 @@ const endAtOnce = async (running: Running | undefined, keep: () => void): Promis
   await running.exited
 }
 
-// Commits stay synchronous: without fsync they cost little, and they survive a server that is halted. Nothing gathers
-// statistics between tests: otherwise a table that was empty at that moment would be read from end to end for each row
-// of the next test.
+// Commits stay synchronous, because they cost little without fsync and survive when the server is halted. Nothing
+// gathers statistics between tests. Otherwise a table that was empty then would be read from end to end for each row of
+// the next test.
 const speed = ["fsync=off", "full_page_writes=off", "autovacuum=off"]
 
 const settings = [
@@ -284,7 +284,7 @@ const settings = [
 // Servers before PostgreSQL 18 always read in this way.
 const readsSynchronously = ["io_method=sync"]
 
-// Settings that allow a follower, but do not keep the log for ever.
+// Settings that allow a follower, but do not keep the log forever.
 const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_size=256MB", "hot_standby=on"]
 
 const countingSettings = ["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=none"]
@@ -310,7 +310,7 @@ const execute = (url: string, statement: string): Promise<void> =>
     await client.query(statement)
   })
 
-/** Copies the data of a running server for a follower, by the low-level backup of PostgreSQL's manual. */
+/** Copies the data of a running server for a follower, by the low-level backup that PostgreSQL's manual describes. */
 const copyData = (url: string, from: string, to: string, major: number): Promise<void> =>
   connected(url, async (client) => {
     const [start, stop] = major >= 15
@@ -330,7 +330,7 @@ const copyData = (url: string, from: string, to: string, major: number): Promise
     writeFileSync(join(to, "standby.signal"), "")
   })
 
-/** Asks again until a statement returns a row. */
+/** Repeats a statement until it returns a row. */
 const untilRow = async (client: Client, statement: string, otherwise: string): Promise<void> => {
   for (const end = Date.now() + 30_000; Date.now() < end; await delay(50)) {
     const { rows } = await client.query(statement)
@@ -386,7 +386,7 @@ export const dropPostgresDatabase = async (adminUrl: string, url: string): Promi
   await execute(adminUrl, `DROP DATABASE IF EXISTS ${escapeIdentifier(database)} WITH (FORCE)`)
 }
 
-/** Starts a PostgreSQL server. {@link PostgresCluster.stop} ends it, and so does the end of this process. */
+/** Starts a PostgreSQL server, which {@link PostgresCluster.stop} or the end of this process ends. */
 export const startPostgres = async (options: PostgresOptions = {}): Promise<PostgresCluster> => {
   const as = unprivileged()
   const scratch = options.kept ?? mkdtempSync(join(options.within ?? tmpdir(), "acme-postgres-"))

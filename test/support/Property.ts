@@ -11,8 +11,8 @@ import * as fc from "fast-check"
 type Arbitraries<T extends ReadonlyArray<unknown>> = { readonly [I in keyof T]: fc.Arbitrary<T[I]> }
 
 /**
- * Declares a test that a property holds for the values of the arbitraries. If it does not hold, the property returns
- * false or throws.
+ * Declares a test that a property holds for the values of the arbitraries. A property that does not hold returns false
+ * or throws.
  */
 export const prop = <const T extends ReadonlyArray<unknown>>(
   name: string,

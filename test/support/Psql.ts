@@ -1,8 +1,8 @@
 import type { Client } from "pg"
 
 /*
- * Runs a file of statements as `psql --file` does: one statement after the other, each sent by itself. An error ends it
- * only if the file says so.
+ * Runs a file of statements as `psql --file` does, by sending one statement after the other. An error ends the run only
+ * if the file says so.
  */
 
 /** Returns the statements of a file, without comments and without psql's own commands. */
@@ -26,7 +26,7 @@ export interface PsqlEnd {
   readonly error: string | undefined
 }
 
-/** Runs a file over a connection, which is closed at the end, as psql closes its own. */
+/** Runs a file over a connection, and closes the connection at the end as psql does. */
 export const psql = async (client: Client, file: string): Promise<PsqlEnd> => {
   const stops = /^\\set ON_ERROR_STOP on$/m.test(file)
   let error: string | undefined

@@ -2,8 +2,8 @@ import type { Socket } from "node:net"
 import { connect } from "node:net"
 
 /**
- * A connection that may send anything. `ended` resolves to everything that the server sent, once the server has closed
- * it.
+ * A connection that may send anything. `ended` resolves to everything that the server sent once the server has closed
+ * the connection.
  */
 export interface Raw {
   readonly socket: Socket

@@ -11,7 +11,7 @@ export interface RawServer {
   readonly port: number
   /** The text that each connection has sent, in the order of the connections. */
   readonly received: Array<string>
-  /** The server names of TLS clients; `false` if none was sent. */
+  /** The server names of TLS clients, or `false` if none was sent. */
   readonly serverNames: Array<string | false>
   /** Resolves once a connection has sent the end of a request head. */
   readonly asked: Promise<void>
@@ -20,8 +20,8 @@ export interface RawServer {
 }
 
 /**
- * Starts a server that calls `reply` once a connection has sent a whole request head. With `tls`, it speaks TLS with
- * these options.
+ * Starts a server that calls `reply` once a connection has sent a whole request head. With `tls`, the server speaks TLS
+ * with these options.
  */
 export const rawServer = (
   reply: (socket: Socket, head: string) => void,

@@ -5,19 +5,19 @@ import { createServer } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { listening } from "./Listening.ts"
 
-/** A whole request in the form that a receiver read. */
+/** A whole request as a receiver read it. */
 export interface Asked {
   readonly head: IncomingMessage
   readonly body: string
 }
 
-/** A receiver of webhooks on loopback, with all requests that it has got. */
+/** A receiver of webhooks on loopback, with all requests that it got. */
 export interface Receiver {
   readonly port: number
   readonly asked: ReadonlyArray<Asked>
 }
 
-/** Starts a receiver that `answer` answers for. It speaks TLS if it gets a certificate. */
+/** Starts a receiver whose answers `answer` sends. The receiver speaks TLS if it gets a certificate. */
 export const receiver = (
   answer: (response: ServerResponse, asked: Asked) => void,
   pair?: { readonly cert: string; readonly key: string }

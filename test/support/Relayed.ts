@@ -26,9 +26,9 @@ import { callerAt, column, configOf, profileOf, signsAtOnce, sql, world } from "
 import { work } from "./Issued.ts"
 import { settingsIn } from "./LocalCa.ts"
 
-/* Relayed orders. A function simulates the upstream. */
+/* Relayed orders with an upstream that a function simulates. */
 
-/** Every profile relays. */
+/** A configuration in which every profile relays. */
 export const relaying: Config = configOf(`
 [challenge]
 enabled = ["http-01", "dns-01"]
@@ -37,13 +37,13 @@ backend = "relay"
 relay.directory_url = "https://ca.example/directory"
 `)
 
-/** The input of a relay: the profile, and the record of earlier attempts. */
+/** What a relay gets: the profile, and the record of earlier attempts. */
 export interface Asked<E> extends Relaying<E> {
   readonly profile: string
   readonly request: IssueRequest
 }
 
-/** The reaction of an upstream to an order. */
+/** How an upstream reacts to an order. */
 export type Upstream = <E>(asked: Asked<E>) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
 
 /** Signs with a real CA, so that the certificate is readable. */
@@ -83,7 +83,7 @@ export const relaysBy = (
         : new ProfileNotMounted({ profile })
   })
 
-/** Makes a finalized order; only its validation is left out. */
+/** Makes a finalized order, without validation. */
 export const finalized = Effect.fnUntraced(
   function*(
     profile = "default",
@@ -123,7 +123,7 @@ export const trail = Effect.map(
   (found) => found.map(({ detail, event, reason }) => ({ event, reason, detail: JSON.parse(String(detail)) as object }))
 )
 
-/** A describe block's database, with an upstream that signs at once unless a test changes that. */
+/** Provides the database of a describe block, with an upstream that signs at once unless a test changes this. */
 export const useRelays = (backend: Backend) => {
   const database = useDatabase(backend)
   const records: Array<Record> = []
@@ -159,13 +159,13 @@ export const useRelays = (backend: Backend) => {
     records,
     /** The requests that the upstream got in the test. */
     asked,
-    /** The leaves that the upstream had to revoke in the test. */
+    /** The leaves that the upstream was asked to revoke in the test. */
     revoked,
     /** Sets how the upstream answers revocations from now on. */
     revokeBy: (next: RelaySigner["revoke"]) => {
       revokes = next
     },
-    /** Sets the certificate that the upstream has issued, from now on, for an order that is not continued. */
+    /** Sets the certificate that the upstream has, from now on, issued for an order that is not continued. */
     leave: (next: RelaySigner["leftOver"]) => {
       leaves = next
     },

@@ -16,20 +16,20 @@ export interface Ended {
   readonly err: string
 }
 
-/** The parts of a command line's environment that differ from {@link freshPlace}. */
+/** How the environment of a command line differs from that of {@link freshPlace}. */
 export interface Around {
   /** Variables in addition to those of the place. */
   readonly env?: Host["Service"]["env"]
-  /** The input that is typed at the terminal. If it is left out, there is no terminal. */
+  /** The input that is typed at the terminal. If this is left out, there is no terminal. */
   readonly typed?: string
-  /** The width of the terminal of both streams. If it is left out, the streams go to a program. */
+  /** The width of the terminal to which both streams go. If this is left out, the streams go to a program. */
   readonly columns?: number
   /** The lines of hidden input, in order. */
   readonly hidden?: ReadonlyArray<string>
   /** An effect that runs while a question is open. */
   readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
-  /** Returns whether somebody still reads the standard output. */
+  /** Returns whether the standard output is still read. */
   readonly reads?: () => boolean
   /** Called with each piece of standard output. */
   readonly heard?: (text: string) => void
@@ -37,10 +37,10 @@ export interface Around {
   readonly among?: Parameters<typeof run>[1]
 }
 
-/** A machine in the form that command lines see: a directory, and the variables that point into it. */
+/** A machine as command lines see it: a directory, and variables that point into it. */
 export interface Place {
   readonly directory: string
-  /** Runs a command line in this process. The clock is the fiber's own. */
+  /** Runs a command line in this process, on the clock of the fiber. */
   readonly run: (words: ReadonlyArray<string>, around?: Around) => Effect.Effect<Ended>
 }
 

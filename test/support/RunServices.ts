@@ -13,9 +13,9 @@ const buildServer = async (): Promise<void> => {
 }
 
 /**
- * The services that all files of one test run share. Each is started at most once, when a test file first requests it
- * (test files are separate processes). `POST /postgres` returns the admin URL of the cluster. `POST /build` is answered
- * once the server is built.
+ * Starts the services that all files of a test run share, since test files run in several processes. Each service is
+ * started at most once, at the first request. `POST /postgres` returns the admin URL of the cluster. `POST /build` is
+ * answered once the server is built.
  */
 export const startRunServices = async (): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> => {
   let cluster: Promise<PostgresCluster> | undefined

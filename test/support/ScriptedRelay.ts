@@ -11,7 +11,7 @@ import { configOf } from "./Graph.ts"
 import type { Said } from "./ScriptedUpstream.ts"
 import { ca, upstreamWith } from "./ScriptedUpstream.ts"
 
-/* A relay in the form that a worker makes, with a simulated upstream. */
+/* A relay as a worker makes it, with a simulated upstream. */
 
 /** The answers of the upstream's paths, in order. */
 export type Paths = { readonly [path: string]: ReadonlyArray<Said> }
@@ -29,7 +29,7 @@ export const noUpdates: Layer.Layer<DnsUpdate> = Layer.succeed(DnsUpdate, { upda
 
 const registering: Paths = { "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }] }
 
-/** Returns a relay, or the reason why there is none. Its requests and log records are those from its start on. */
+/** Returns a relay, or the reason why there is none. Its requests and log records begin at its start. */
 export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []

@@ -18,7 +18,7 @@ import type { StoredUpstreamOrder } from "../../src/services/signing/relay/Upstr
 import { newEcKey } from "./Keys.ts"
 import { sleptThrough } from "./Watched.ts"
 
-/* A simulated upstream: a function returns the answer for each of its paths. */
+/* A simulated upstream, with answers for each of its paths. */
 
 /** The base URL of the upstream. */
 export const ca = "https://ca.example"
@@ -29,8 +29,8 @@ export const privateKey = newEcKey()
 const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
 
 /**
- * The account key in the form that the service uses. It signs synchronously, because simulated time must not advance
- * while a thread signs.
+ * The account key in the form that the service uses. The key signs synchronously, because simulated time must not
+ * advance while a thread signs.
  */
 export const accountKey: Effect.Effect<RequestKey> = Effect.map(
   Effect.orDie(readRequestKey(privateKeyPem(privateKey))),
@@ -48,13 +48,13 @@ export const accountKey: Effect.Effect<RequestKey> = Effect.map(
 /** A JSON body. */
 export type Json = { readonly [member: string]: unknown }
 
-/** One answer of a path: a status, a body and headers. */
+/** An answer of a path, with a status, a body and headers. */
 export interface Said {
-  /** The request is done, and the answer never arrives. */
+  /** Whether the request takes effect but the answer never arrives. */
   readonly lost?: boolean
-  /** The request never arrives. */
+  /** Whether the request never arrives. */
   readonly unsent?: boolean
-  /** The answer is longer than the service reads. */
+  /** Whether the answer is longer than the service reads. */
   readonly truncated?: boolean
   readonly status?: number
   readonly json?: Json
@@ -89,7 +89,7 @@ export const authorization = (status: string, more: Json = {}): Json => ({
   ...more
 })
 
-/** An honest upstream: each path with its answers in order. The last answer of a path is repeated. */
+/** An honest upstream, as the answers of each path in order. The last answer of a path is repeated. */
 export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/directory": [{ json: directory }],
   "/nonce": [{}],
@@ -132,8 +132,8 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
 }
 
 /**
- * Returns the record of an order at the upstream. It has everything if the URL of the order is known, and otherwise
- * only the number of requests for it.
+ * Returns the record of an order at the upstream, which is complete if the URL of the order is known, and otherwise has
+ * only the number of requests.
  */
 export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: number): StoredUpstreamOrder => ({
   orderUrl,
@@ -197,7 +197,7 @@ export const play = (
     return { ended, asked, kept, posts: postsOf(asked), records }
   })
 
-/** Does the same as {@link play} for a run that must fail. */
+/** Returns the result of {@link play} for a run that must fail. */
 export const failureOf = (...parameters: Parameters<typeof play>) =>
   Effect.map(play(...parameters), (played) => {
     const { ended } = played

@@ -12,13 +12,13 @@ import { watch } from "./Watchdog.ts"
 /** The folder of this build. */
 export const thisBuild = resolve(import.meta.dirname, "../..")
 
-/** The runtime of the service: the tests' own, or the one that `ACME_TEST_NODE` names. */
+/** The runtime of the service, which is the one that `ACME_TEST_NODE` names or else that of the tests. */
 export const runtime = process.env["ACME_TEST_NODE"] ?? process.execPath
 
 /** The shortest configuration with which the service starts. */
 export const minimalConfig = "[profiles.default]\nenabled = true\n"
 
-/** One line of the service's JSON log. */
+/** A line of the service's JSON log. */
 interface LogRecord {
   readonly timestamp: string
   readonly level: string
@@ -29,15 +29,15 @@ interface LogRecord {
 
 /** How a process of the service is run. */
 export interface ProcessOptions {
-  /** The text of `config.toml`; {@link minimalConfig} by default, no file if `null`. */
+  /** The text of `config.toml`, by default {@link minimalConfig}. With `null`, there is no file. */
   readonly config?: string | null
   /** Variables in addition to PATH and those for the JSON log. `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The working directory; by default a new temporary one that is removed afterwards. */
+  /** The working directory, by default a new temporary one that is removed afterwards. */
   readonly directory?: string
   /** `dist` runs the built `dist/main.js`. `source` runs `src/main.ts`, whose types are stripped. */
   readonly from?: "dist" | "source"
-  /** The folder of the build that is run; {@link thisBuild} by default. */
+  /** The folder of the build that is run, by default {@link thisBuild}. */
   readonly build?: string
   /** Words of the command line after `serve`. */
   readonly flags?: ReadonlyArray<string>
@@ -45,12 +45,12 @@ export interface ProcessOptions {
 
 /** How a server is started. */
 export interface ServerOptions extends ProcessOptions {
-  /** The URL of the database; by default that of a SQLite file in the working directory. */
+  /** The URL of the database, by default that of a SQLite file in the working directory. */
   readonly databaseUrl?: string
   readonly tls?: boolean
   /** A port that is known to be free. By default the function chooses one. */
   readonly port?: number
-  /** The event that shows that it has started; `server_listening` by default. */
+  /** The event that shows that the server has started, by default `server_listening`. */
   readonly startedBy?: string
 }
 
@@ -68,7 +68,7 @@ export interface Finished extends Exit {
   readonly directory: string
 }
 
-/** One line of stdout, with the record if it is a line of the log. */
+/** A line of stdout, with the record if the line is one of the log. */
 interface Line {
   readonly text: string
   readonly record: LogRecord | undefined
@@ -83,7 +83,7 @@ interface Waiter {
 const isRecord = (value: unknown): value is LogRecord =>
   typeof value === "object" && value !== null && "fields" in value && "level" in value
 
-/** The record of a line in the human-readable form has only time, level and event. */
+/** Returns the record of a line. In the format for people, a record has only time, level and event. */
 const parseRecord = (line: string): LogRecord | undefined => {
   const [, timestamp, level, event] = /^(\d{4}-\S+Z) (DEBUG|INFO|WARN|ERROR) +(\w+)/.exec(line) ?? []
   if (timestamp !== undefined && level !== undefined) {
@@ -101,7 +101,7 @@ const parseRecord = (line: string): LogRecord | undefined => {
 export const recordsOf = (stdout: string): ReadonlyArray<LogRecord> =>
   stdout.split("\n").flatMap((line) => parseRecord(line) ?? [])
 
-/** One run of the service's process, from its start to its exit. */
+/** A run of the service's process, from its start to its exit. */
 class Run {
   readonly pid: number
   readonly lines: Array<Line> = []
@@ -213,8 +213,8 @@ export const prepare = (options: ProcessOptions): { readonly directory: string; 
 }
 
 /**
- * Runs one command of the service to its end, for at most `timeoutMs`. Returns how it exited, and its output. The
- * temporary directory is removed, so callers that read files of it must give `directory`.
+ * Runs one command of the service to its end, for at most `timeoutMs`. Returns how the process exited, and its output.
+ * The temporary directory is removed, so callers that read its files must give `directory`.
  */
 export const runToEnd = async (
   words: ReadonlyArray<string>,
@@ -230,7 +230,7 @@ export const runToEnd = async (
   return { ...exit, stdout: run.stdout, stderr: run.stderr, records: run.records, directory }
 }
 
-/** A running service. Every wait ends at an event, or fails at its time limit. */
+/** A running service. Every wait ends at an event or fails at its time limit. */
 export interface Server {
   readonly baseUrl: string
   /** The URL of the directory of the profile `default`. */
@@ -241,7 +241,7 @@ export interface Server {
   readonly directory: string
   readonly caFile: string
   readonly port: number
-  /** The process that runs now. {@link restart} replaces it. */
+  /** The id of the process that runs now, which {@link restart} replaces. */
   readonly pid: () => number
   /** Every log record since the first start, across restarts. */
   readonly records: () => ReadonlyArray<LogRecord>
@@ -250,31 +250,30 @@ export interface Server {
   readonly stderr: () => string
   /** Completes when the current process ends. */
   readonly exited: () => Promise<Exit>
-  /** The first record of this event that the current process wrote or will write. */
+  /** Waits for the first record of this event that the current process wrote or will write. */
   readonly waitForEvent: (
     event: string,
     options?: { readonly where?: (record: LogRecord) => boolean; readonly timeoutMs?: number }
   ) => Promise<LogRecord>
-  /** The first matching line of stdout that the current process wrote or will write. */
+  /** Waits for the first matching line of stdout that the current process wrote or will write. */
   readonly waitForLine: (pattern: RegExp) => Promise<string>
   readonly signal: (signal: NodeJS.Signals) => void
   /**
-   * Ends the process and returns how it ended. If that takes too long, SIGKILL follows. Files stay until
-   * {@link dispose}.
+   * Ends the process, with SIGKILL if this takes too long, and returns how it ended. Files stay until {@link dispose}.
    */
   readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
   /** Sends SIGKILL, and waits until the process is gone. */
   readonly kill9: () => Promise<Exit>
   /**
-   * Stops the running process, and then starts the service again in the same directory and on the same port. If a
-   * folder is given, the build there is started.
+   * Stops the process if it runs, and starts the service again in the same directory and on the same port, from the
+   * build in a folder if one is given.
    */
   readonly restart: (build?: string) => Promise<void>
   /** Stops the process and removes its temporary directory. */
   readonly dispose: () => Promise<void>
 }
 
-/** Starts `serve`, and returns once it listens. If it ends instead, this fails with the output of the process. */
+/** Starts `serve`, and returns once it listens. Fails with the output of the process if the process ends instead. */
 export const startServer = async (options: ServerOptions = {}): Promise<Server> => {
   const { directory, remove } = prepare(options)
   const port = options.port ?? await freePort()

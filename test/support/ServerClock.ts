@@ -3,7 +3,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import type { Driver } from "../../src/engine/sql/Driver.ts"
 import { currentSeconds } from "../../src/engine/Time.ts"
 
-/** Runs an effect over a database on whose server the clock reads these epoch seconds; by default the test's time. */
+/** Runs an effect with a database on whose server the clock shows these epoch seconds, by default the test's time. */
 export const withServerClock = <A, E, R>(self: Effect.Effect<A, E, R>, seconds?: number) =>
   Effect.gen(function*() {
     const driver = yield* Database

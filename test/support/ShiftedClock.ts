@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 
 /*
- * A process of the service loads this file before everything else (`--import`). The process's clock is ahead of the
- * machine's by the milliseconds in a file, ACME_TEST_CLOCK, which may change while the process runs. The monotonic
- * clock is not shifted.
+ * A process of the service loads this file before everything else (`--import`). The clock of the process is then ahead
+ * of that of the machine by the milliseconds in the file ACME_TEST_CLOCK, which may change while the process runs. The
+ * monotonic clock is not shifted.
  */
 
 const file = process.env["ACME_TEST_CLOCK"]
@@ -13,7 +13,7 @@ let shift = 0
 const read = () => {
   try {
     const text = readFileSync(file ?? "", "utf8")
-    // An empty file is one that is just being written.
+    // A file that is empty is just being written.
     if (text !== "") shift = Number(text) || 0
   } catch {
     shift = 0

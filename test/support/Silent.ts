@@ -1,9 +1,9 @@
 import type { Way } from "./ToldWay.ts"
 
 /*
- * The acts, routes and jobs that cause no notification themselves. What follows from them may: a request that queues a
- * job is listed here, and its job has a row. Routes that ask for a password report attempts that are used up; the row
- * of one route tests that for all of them.
+ * The acts, routes and jobs that cause no notification themselves. Their consequences may cause one: a request that
+ * queues a job is listed here, and the job has a row. Routes that ask for a password report attempts that are used up,
+ * which the row of one route tests for all of them.
  */
 
 export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {

@@ -6,7 +6,7 @@ import { join } from "node:path"
 /** A file system of a few megabytes. */
 export interface SmallDisk {
   readonly directory: string
-  /** Fills the free space except for `but` octets, at least a block. */
+  /** Fills the free space except for `but` octets, but at least one block. */
   readonly fill: (but: number) => void
   /** Frees the space that {@link fill} took. */
   readonly clear: () => void
@@ -17,7 +17,7 @@ export interface SmallDisk {
 /** This machine cannot mount a file system. The message says why. */
 export class NotMountable extends Error {}
 
-/** Mounts a file system, for which it must be root; fails with {@link NotMountable}. */
+/** Mounts a file system, which needs root. May fail with {@link NotMountable}. */
 export const makeSmallDisk = (megabytes: number): SmallDisk => {
   const directory = mkdtempSync(join(tmpdir(), "acme-disk-"))
   try {

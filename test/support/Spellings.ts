@@ -18,16 +18,16 @@ import { readForm, readQuery } from "../../src/surfaces/panel/PanelForm.ts"
 import type { Place } from "./RunCommand.ts"
 
 /*
- * Writes the members of an act in each of the ways in which an operator can: in a request of the API, in a form and a
- * page of the panel, and on a command line. The act does nothing except keep its input.
+ * Writes the members of an act in each of the ways in which an operator can write them: in a request of the API, in a
+ * form or the URL of a page of the panel, and on a command line. The act only keeps its input.
  */
 
-/** The result for the members: the input that the act got, or the code and the sentence of the refusal. */
+/** The result: the input that the act got, or the code and the sentence of the refusal. */
 export type Verdict =
   | { readonly accepted: { readonly [member: string]: unknown } }
   | { readonly refused: string; readonly said: string }
 
-/** The texts that are written for each member: none if the member is left out, two if it is given twice. */
+/** The texts that are written for each member, none if the member is left out, and two if it is given twice. */
 export interface Written {
   readonly [member: string]: ReadonlyArray<string>
 }
@@ -37,9 +37,9 @@ export interface Spelling {
   readonly kind: "body" | "query" | "form" | "page" | "flag"
   /** The name of a member in the refusals of this spelling. */
   readonly nameOf: (member: string) => string
-  /** Whether this spelling has the member as a separate field. It does not if the member is in the path. */
+  /** Whether the member is a separate field in this spelling, and not in the path. */
   readonly has: (member: string) => boolean
-  /** Writes the texts and returns the verdict. The verdict is undefined if this spelling cannot express them. */
+  /** Writes the texts and returns the verdict, or undefined if this spelling cannot express the texts. */
   readonly write: (written: Written) => Effect.Effect<Verdict | undefined, never, Database>
 }
 
@@ -91,10 +91,10 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
 export const actsIn = (all: ReadonlyArray<unknown>): ReadonlyArray<Kept> =>
   (all as ReadonlyArray<Noun<unknown>>).flatMap((noun) => noun.acts.map((act) => keeping(noun, act)))
 
-/** Returns the method, the path and the parameters of an act's route. Undefined if it has none. */
+/** Returns the method, the path and the parameters of an act's route, or undefined if the act has no route. */
 export const routeIn = ({ act }: Kept): ActRoute<never> | undefined => routeOf(act)[0]
 
-// No act asks for a password here, so the service that compares passwords is not needed.
+// No act here asks for a password, so the service that compares passwords is not needed.
 const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R>) =>
   Effect.match(
     Effect.suspend(() => {
@@ -135,8 +135,8 @@ export const sender = {
 } as const
 
 /**
- * Returns a text as a value of JSON. If the member is a number or a boolean and the text is one, it is written as such.
- * Every other text is written as a string.
+ * Returns a text as a value of JSON: as a number or a boolean if the member is of that type and the text fits, and
+ * otherwise as a string.
  */
 const jsonOf = ({ form }: Field<unknown>, text: string): string => {
   if ((form === "integer" || form === "code") && readWhole(text) !== undefined) {
@@ -213,7 +213,7 @@ export const spellingsOf = (kept: Kept, place: Place): ReadonlyArray<Spelling> =
   const byPage: Spelling = {
     kind: "page",
     nameOf: (member) => member,
-    // A page of the panel has a page number in place of these two.
+    // A page of the panel has a page number instead of these two.
     has: (member) => isBeside(member) && member !== "limit" && member !== "offset",
     write: (written) =>
       verdictOf(
@@ -241,7 +241,7 @@ const wordOf = ({ act: { cli } }: Kept, member: string): string => cli?.flags?.[
 
 const argsOf = (kept: Kept): ReadonlyArray<string> => kept.act.cli?.args ?? Object.keys(routeIn(kept)?.path ?? {})
 
-/** Returns the words that give a text to a flag. Undefined if no words can. */
+/** Returns the words that give a text to a flag, or undefined if no words can. */
 const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<string> | undefined => {
   const { cli, input } = kept.act
   if (cli?.omits?.includes(member) === true) return undefined
@@ -260,7 +260,7 @@ const isUnspeakable = (text: string): boolean => text.includes("\u0000") || /\p{
 /** Returns whether a member is read from a file or from standard input, so that a command line does not contain it. */
 const isSecretIn = ({ act: { input } }: Kept, member: string): boolean => input[member]?.isSecret === true
 
-/** Returns the words of a command line. Undefined if no words can express the texts. */
+/** Returns the words of a command line, or undefined if no words can express the texts. */
 const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefined => {
   const args = argsOf(kept)
   const words: Array<string> = kept.act.cli?.command.split(" ") ?? []

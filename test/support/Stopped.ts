@@ -45,13 +45,13 @@ const signalTo = (pid: number, signal: NodeJS.Signals): void => {
 
 const stop = async (pid: number): Promise<void> => {
   signalTo(pid, "SIGSTOP")
-  // A thread that waits for the disk stops only when that is over.
+  // A thread that waits for the disk stops only when the wait is over.
   while (!isStopped(pid)) await delay(5)
 }
 
 /**
- * Stops a process and its children, and waits until none of their threads runs or writes. Returns their ids.
- * {@link killTree} then ends them.
+ * Stops a process and its children, and waits until none of their threads runs or writes. Returns their ids, for {@link
+ * killTree}.
  */
 export const stopTree = async (pid: number): Promise<ReadonlyArray<number>> => {
   await stop(pid)

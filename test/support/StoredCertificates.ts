@@ -5,7 +5,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import { openDriver, sql } from "./OpenDatabase.ts"
 import { certificatesOf } from "./Openssl.ts"
 
-/** Returns the values in an order's row, and the same values in its certificate. */
+/** Compares the values in an order's row with those in the certificate. */
 const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyArray<X509Certificate>) => {
   const [leaf, ...issuers] = certificatesOf(String(row["certificate"]))
   const issuer = issuers[0]
@@ -30,8 +30,8 @@ const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyA
 }
 
 /**
- * Checks every certificate in a database against its order and the CA that signed it, and relies on nothing that the
- * service did. It fails at the first bad one.
+ * Compares every certificate in a database with its order and with the CA that signed it, without relying on anything
+ * that the service did. Fails at the first bad certificate.
  */
 export const checkStoredCertificates = (databaseUrl: string, caFile: string): Promise<void> => {
   const anchors = certificatesOf(readFileSync(caFile, "utf8"))

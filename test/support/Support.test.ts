@@ -31,8 +31,8 @@ describe("the order of test files", () => {
   })
 })
 
-describe("databases", () => {
-  it("gives a fresh URL for each dialect", async () => {
+describe("a database for tests", () => {
+  it("has a fresh URL for each dialect", async () => {
     for (const { dialect, freshUrl } of bothDatabases) {
       const [first, second] = [await freshUrl(), await freshUrl()]
       assert.match(first, new RegExp(`^${dialect}://`))
@@ -40,7 +40,7 @@ describe("databases", () => {
     }
   })
 
-  it("gives an empty PostgreSQL database", async () => {
+  it("is empty if it is on PostgreSQL", async () => {
     const url = await freshPostgresUrl()
     const tables = "SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'"
     assert.strictEqual(await one(url, tables), 0)
@@ -63,8 +63,8 @@ describe("a cluster that a test starts", () => {
   })
 })
 
-describe("signed requests", () => {
-  it.each(["ec", "rsa"] as const)("verify with an independent implementation (%s)", async (type) => {
+describe("signed requests of the tests", () => {
+  it.each(["ec", "rsa"] as const)("are verified by an independent implementation (%s)", async (type) => {
     const key = await makeAcmeKey(type)
     const jws = signJws(key, JSON.stringify({ alg: key.alg, nonce: "n" }), JSON.stringify({ a: 1 }))
     const { payload, protectedHeader } = await flattenedVerify(jws, await importJWK(key.jwk, key.alg))
@@ -73,8 +73,8 @@ describe("signed requests", () => {
   })
 })
 
-describe("certificate requests", () => {
-  it("are valid for openssl and have these names", () => {
+describe("certificate requests of the tests", () => {
+  it("are valid according to OpenSSL and have these names", () => {
     const { csr } = makeCsr({ names: ["a.example", "*.b.example"], commonNames: ["a.example"] })
     const text = execFileSync("openssl", ["req", "-inform", "DER", "-verify", "-noout", "-text"], {
       input: csr,
@@ -86,8 +86,8 @@ describe("certificate requests", () => {
   })
 })
 
-describe("openssl", () => {
-  it("accepts a CA of the tests as its own anchor and no other", async () => {
+describe("the verification by OpenSSL", () => {
+  it("accepts a CA of the tests with the CA itself as the anchor and with no other", async () => {
     const directory = mkdtempSync(join(tmpdir(), "acme-test-"))
     try {
       const [cert, key, other] = ["ca.pem", "ca.key", "other.pem"].map((name) => join(directory, name)) as [

@@ -3,20 +3,20 @@ import type { Scope } from "effect"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A client that sends this text exactly, byte by byte, and waits for answers. */
+/** A client that sends texts exactly, byte by byte, and waits for answers. */
 export interface Talk {
   readonly socket: Socket
-  /** Completes when the text was passed to the kernel, or the connection is gone. */
+  /** Sends a text. Completes when the text was passed to the kernel or the connection is gone. */
   readonly send: (text: string) => Effect.Effect<void>
-  /** Everything received, once it matches. */
+  /** Everything that was received, once it matches. */
   readonly heard: (pattern: RegExp) => Effect.Effect<string>
-  /** Everything received, once the connection has closed. */
+  /** Everything that was received, once the connection has closed. */
   readonly ended: Effect.Effect<string>
   /** Closes the connection without sending anything more. */
   readonly leave: Effect.Effect<void>
 }
 
-/** Opens a connection to a loopback port, by default without TLS; it closes with the scope. */
+/** Opens a connection to a loopback port, by default without TLS, which closes with the scope. */
 export const talk = (
   port: number,
   open: () => Socket = () => connect(port, "127.0.0.1")

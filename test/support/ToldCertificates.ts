@@ -6,9 +6,9 @@ import { given, lastOf } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
 import { contacts, inBase64, long, only, revocation, short } from "./ToldWay.ts"
 
-/* The ways in which events about certificates are caused: issuance, revocation, failed validation and expiry. */
+/* The ways in which events about certificates are caused, by issuance, revocation, failed validation and expiry. */
 
-/** Every way that is played before the configuration changes. */
+/** Every way that is tested before the configuration changes. */
 export const certificateWays: ReadonlyArray<Way> = [
   ...([["default", "signer_issue", "by a CA of its own"], ["script", "signer_issue", "by a script"], [
     "relayed",

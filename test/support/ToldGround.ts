@@ -6,16 +6,16 @@ import type { Server } from "./Server.ts"
 /** The password of every operator. */
 export const password = "Gdynia trolleybus, 7 stops"
 
-/** The new password that they choose. */
+/** The new password that operators choose. */
 export const nextPassword = "Szczecin ferry, 3 piers"
 
 /** The number of wrong attempts that an operator has. */
 export const mostAttempts = 3
 
-/** The surfaces, in this order. Each has its own addresses, because wrong attempts are counted for each address. */
+/** The surfaces, in this order. Each has addresses of its own, because wrong attempts are counted for each address. */
 const doorNames = ["api", "panel"] as const
 
-/** The operators by name. Each has signed in before from the address that is given here. */
+/** The operators by name, with the address from which each has signed in before. */
 export const operators: ReadonlyArray<readonly [username: string, address: string]> = [
   ["cli-target", "127.0.0.1"],
   ...doorNames.flatMap((surface, number) => {
@@ -38,7 +38,7 @@ export const operators: ReadonlyArray<readonly [username: string, address: strin
 /** The operators who have a second factor from the beginning. */
 export const factored = new Set(["api-target", "panel-target", "cli-target"])
 
-/** The places that the configuration names. */
+/** The folders and URLs that the configuration names. */
 export interface Means {
   /** The folder of the script that signs. */
   readonly signer: string
@@ -56,7 +56,7 @@ key_path = "${authority}/ca.key"
 crl_path = "${authority}/ca.crl"
 `
 
-/** Returns the configuration without receivers, in the form for the start and in the form for the reload. */
+/** Returns the configuration without receivers, for the start or for the reload. */
 export const profiles = ({ authority, signer, upstream }: Means, isReloaded: boolean): string =>
   `[signer.local_ca]
 leaf_validity_days = 5

@@ -9,8 +9,8 @@ import type { Way } from "./ToldWay.ts"
 import { ofOperator } from "./ToldWay.ts"
 
 /*
- * The notifications about operators, by each of the two surfaces: first with the default configuration, and then with a
- * second factor required of everybody.
+ * The notifications about operators, caused through each of the two surfaces, first with the default configuration, and
+ * then with a second factor required of everybody.
  */
 
 type Outcome = NotificationFields["admin_sign_in"]["outcome"]
@@ -22,7 +22,7 @@ const signIn = (username: string, outcome: Outcome, from: string) =>
 const changed = (username: string, change: Change, isOwn: boolean, from: string, more = {}) =>
   ofOperator("admin_credential_changed", username, { change, by_self: isOwn, ...more }, from)
 
-/** The admins also get a notification if somebody tries to get into an account. */
+/** The addresses of the admins, who also get a notification about an attack on an account. */
 const admins = ["api-root@example.org", "panel-root@example.org"]
 
 const declared = { API: apiSurface("").routes, panel: panelSurface("").routes } as const

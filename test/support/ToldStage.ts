@@ -25,8 +25,8 @@ import type { Means } from "./ToldGround.ts"
 import { factored, operators, password, profiles } from "./ToldGround.ts"
 
 /*
- * A service with everything that reports something: its own CA, a script that signs, a relay to its own endpoint,
- * credentials, operators, and three receivers.
+ * A service with everything that causes notifications: a CA, a script that signs, a relay to an endpoint of the same
+ * service, credentials, operators, and three receivers.
  */
 
 /** A notification that must arrive at every backend that `backends` names. */
@@ -48,7 +48,7 @@ export interface Owner {
   readonly id: string
 }
 
-/** This is longer than any start takes. */
+/** A time that is longer than any startup takes. */
 const startSeconds = patienceMs / 1000
 
 const now = (): number => Math.floor(Date.now() / 1000)
@@ -120,20 +120,20 @@ export class Stage {
     return stage
   }
 
-  /** Returns the parts of the stage that are made once. */
+  /** Returns a part of the stage, which is made only once. */
   async once<A>(name: string, make: () => Promise<A>): Promise<A> {
     if (!this.kept.has(name)) this.kept.set(name, await make())
     return this.kept.get(name) as A
   }
 
-  /** Records what has arrived since the service was started. */
+  /** Records the notifications that the start of the service has caused. */
   begun(told: ReadonlyArray<Pick<Expected, "event" | "members" | "scope">>): ReadonlyArray<Expected> {
     const noted = told.map((one) => ({ ...one, to: [everybody], since: this.startedAt }))
     this.expected.push(...noted)
     return noted
   }
 
-  /** Records what must arrive because of an action, and then does the action. */
+  /** Does an action, and records the notifications that must arrive because of it. */
   async telling<A>(
     act: () => Promise<A>,
     told: (done: A) => ReadonlyArray<Omit<Expected, "since" | "to"> & { readonly to?: ReadonlyArray<string> }>
@@ -160,7 +160,7 @@ export class Stage {
     return stdout
   }
 
-  /** Begins a session of an operator. It causes no notification. */
+  /** Begins a session of an operator, which causes no notification. */
   seat(surface: OperatorSurface, username: string, address = "127.0.0.1"): Promise<Seat> {
     return this.once(`${surface.name} ${username}`, () => surface.signIn(username, password, address))
   }
@@ -169,7 +169,7 @@ export class Stage {
     return this.seat(surface, `${surface.name.toLowerCase()}-root`)
   }
 
-  /** Makes a new account. It causes a notification. */
+  /** Makes a new account, which causes a notification. */
   async account(profile: string, contact: ReadonlyArray<string> = []): Promise<Owner> {
     return (await this.registered(profile, contact)).owner
   }
@@ -203,7 +203,7 @@ export class Stage {
     return { kid, secret: Buffer.from(hmacKey, "base64url") }
   }
 
-  /** Issues a certificate. It causes a notification. */
+  /** Issues a certificate, which causes a notification. */
   async issued({ id, profile, session }: Owner, names: ReadonlyArray<string>, key = newEcKey()) {
     const made: { one?: { readonly leaf: X509Certificate; readonly orderId: string } } = {}
     const [told] = await this.telling(
@@ -231,7 +231,8 @@ export class Stage {
   }
 
   /**
-   * Gives the service another configuration: one more profile, a digest of what expires, and second factors for all.
+   * Gives the service another configuration, with one more profile, a digest of expiring certificates, and second
+   * factors for all.
    */
   async reload(): Promise<void> {
     const { server } = this
@@ -249,7 +250,7 @@ export class Stage {
     })
   }
 
-  /** Waits until nothing is due and nothing waits to be delivered. */
+  /** Waits until no job is due and no notification waits to be delivered. */
   async quiet(): Promise<void> {
     const live = () =>
       sqlAt(
@@ -286,7 +287,7 @@ export class Stage {
   }
 }
 
-/** Returns an expectation that is not undefined. */
+/** Returns an expectation, which must not be undefined. */
 export const given = (one: Expected | undefined): Expected => {
   if (one === undefined) throw new Error("nothing is noted")
   return one

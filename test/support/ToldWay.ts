@@ -19,13 +19,13 @@ export interface Way {
   readonly entry: string
   /** The case, if an entry has several. */
   readonly what?: string
-  /** Whether the short run includes this row too. */
+  /** Whether the short run includes this row. */
   readonly isShort: boolean
   /** Causes the event, and returns the expected notifications. */
   readonly act: (stage: Stage) => Promise<Expected>
 }
 
-/** Marks a row that the short run includes too. */
+/** Marks a row that the short run includes. */
 export const short = { isShort: true }
 /** Marks a row that only the full run has. */
 export const long = { isShort: false }
@@ -33,7 +33,7 @@ export const long = { isShort: false }
 /** A contact that neither a mail header nor SMTP can contain as it is. */
 export const contacts = ["mailto:zoe@bücher.example", "mailto:o'hara@example.org"]
 
-/** Returns the notification about a revocation. Without an address, somebody did it at the keyboard. */
+/** Returns the notification about a revocation. Without an address, the revocation was made at the keyboard. */
 export const revocation = (
   { leaf, names, orderId, owner: { id, profile } }: Awaited<ReturnType<Stage["issued"]>>,
   reason: number | undefined,

@@ -4,14 +4,14 @@ import { sqlAt } from "./OpenDatabase.ts"
 import type { PostgresCluster, PostgresFollower } from "./Postgres.ts"
 import { startPostgres } from "./Postgres.ts"
 
-/* Two PostgreSQL servers, one of which follows the other and takes its place. */
+/* Two PostgreSQL servers, one of which follows the other and takes over. */
 
 const portOf = (url: string, port: number): string => through(url, { port })
 
-/** Makes a server read-only, for sessions that are open too. */
+/** Makes a server read-only, even for sessions that are open. */
 export const readsOnly = ["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"]
 
-/** One server that takes writes, one that follows it, and an address that leads to the first. */
+/** A server that accepts writes, a server that follows it, and an address that is forwarded to the first. */
 export interface TwoServers {
   readonly primary: PostgresCluster
   readonly follower: PostgresFollower
@@ -43,14 +43,14 @@ export const startTwoServers = async (): Promise<TwoServers> => {
   }
 }
 
-/** Makes the first server read-only and the second one take writes. No connection is cut. */
+/** Makes the first server read-only, and lets the second one accept writes. No connection is cut. */
 export const switchOver = async ({ at, follower }: TwoServers): Promise<void> => {
   await sqlAt(at.primary, "ALTER SYSTEM SET synchronous_standby_names = ''")
   for (const statement of readsOnly) await sqlAt(at.primary, statement)
   await follower.promote()
 }
 
-/** Returns how many of the service's connections a server has. */
+/** Returns how many connections of the service a server has. */
 export const connectionsAt = async (url: string): Promise<number> => {
   const rows = await sqlAt(
     url,

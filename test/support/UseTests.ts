@@ -11,17 +11,17 @@ import type { Backend, TestDatabase } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
 
 /*
- * The one way to write tests that are effects. Every file has its own services, and all files run their tests in the
+ * The way to write tests that are effects. Every file has services of its own, and all files run their tests in the
  * same way.
  */
 
 /**
- * The services that every test has: randomness that the test's name seeds, and the loops. Each test also has a log that
- * keeps its records.
+ * The services that every test has: randomness that the name of the test seeds, and the loops. Each test also has a log
+ * that keeps its records.
  */
 export type Given = Entropy | Loops | Scope.Scope
 
-/** The input from which the services of a test are made. */
+/** What the services of a test are made from. */
 export interface Making<S> {
   readonly name: string
   /** Receives every log record. */
@@ -36,7 +36,7 @@ export interface Manner<A, R, S, O> {
   readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | Loops>
   /** The epoch second at which the test's clock begins. */
   readonly startsAt?: number
-  /** Runs first in every test. The body of the test gets its result. */
+  /** Runs first in every test. The body of the test gets the result. */
   readonly first?: (script: S | undefined) => Effect.Effect<A, unknown, NoInfer<R | O> | Given>
   /** Runs a whole test, including the construction of its services. */
   readonly around?: (
@@ -53,7 +53,7 @@ export interface Tests<A, R, S> {
   readonly test: (name: string, body: (given: A) => Effect.Effect<void, unknown, R | Given>, script?: S) => void
 }
 
-/** Runs a test on the system's clock, for waits outside of its process. */
+/** Runs a test on the system's clock, for waits outside the process. */
 export const onSystemClock = <A, E, R>(whole: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TestClock.withLive(whole)
 
@@ -62,7 +62,7 @@ const testsIn = <A, R, S, O>(
   { around = (whole) => whole, first, layer, startsAt = 0 }: Manner<A, R, S, O>
 ): Tests<A, R | O, S> => {
   const records: Array<Record> = []
-  // If these are left out, nothing determines their types: R is then never, and A is void.
+  // If these are left out, nothing determines their types, and so R is never and A is void.
   const own = layer ?? ((): Layer.Layer<R> => Layer.empty as unknown as Layer.Layer<R>)
   const before: (script: S | undefined) => Effect.Effect<A, unknown, R | O | Given> = first ??
     ((): Effect.Effect<A> => Effect.void as unknown as Effect.Effect<A>)

@@ -8,7 +8,7 @@ import { useStore } from "./UseTests.ts"
 /** The functions that {@link useWorld} gives to a describe block. */
 export type TestWorld<A, S> = Tests<A, World | Database, S> & { readonly database: TestDatabase }
 
-/** Tests over a database. Each has its own world, and `script` holds the defaults for the script of a test. */
+/** Tests over a database. Each test has its own world, and `script` returns the defaults for the script of a test. */
 export const useWorld = <A = void>(
   backend: Backend,
   { script, ...manner }: Omit<Manner<A, World, Script, Database>, "layer"> & {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { assert, describe, it } from "vitest"
 
-/** Starts a program that never ends, reports it, and then never ends itself. */
+/** The source of a process that starts a program that never ends, reports it, and then never ends itself. */
 const orphanage = (scope: "process" | "group"): string => `
 import { spawn } from "node:child_process"
 import { endWithParent, watch } from ${JSON.stringify(new URL("Watchdog.ts", import.meta.url).href)}
@@ -11,7 +11,7 @@ process.stdout.write("running\\n")
 setInterval(() => undefined, 60_000)
 `
 
-/** Starts a process that has started a program. Its output ends when both are gone. */
+/** Starts a process that starts a program. The output ends when both are gone. */
 const parent = async (scope: "process" | "group") => {
   const child = spawn(process.execPath, ["--input-type=module", "--eval", orphanage(scope)], {
     stdio: ["ignore", "pipe", "inherit", "ipc"]
@@ -25,13 +25,13 @@ const parent = async (scope: "process" | "group") => {
 }
 
 describe("programs that tests start", () => {
-  it.each(["process", "group"] as const)("end when what started them is killed: %s", async (scope) => {
+  it.each(["process", "group"] as const)("end when the process that started them is killed: %s", async (scope) => {
     const { child, ended } = await parent(scope)
     child.kill("SIGKILL")
     await ended
   })
 
-  it("end when the run ends that had forked the process that started them", async () => {
+  it("end with the test run whose process started them", async () => {
     const { child, ended } = await parent("process")
     const left = new Promise((done) => child.once("exit", (_, signal) => done(signal)))
     child.disconnect()

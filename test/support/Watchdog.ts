@@ -4,7 +4,7 @@ import type { Writable } from "node:stream"
 
 /*
  * No program outlives the process that started it, however that process ends. A killed process cannot end its programs.
- * So a shell in a separate session learns of every program, and ends the remaining ones when its input pipe closes.
+ * So a shell in a separate session is told of every program, and ends the remaining ones when its input pipe closes.
  */
 
 const script = `
@@ -42,10 +42,7 @@ export const watch = (child: ChildProcess, scope: "process" | "group" = "process
   child.once("exit", () => tell("-", target))
 }
 
-/**
- * Ends this process when the process that forked it ends. A signal does that, because `process.exit` is an error in
- * tests.
- */
+/** Ends this process when the process that forked it ends, by a signal, because `process.exit` is an error in tests. */
 export const endWithParent = (): void => {
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"))
 }

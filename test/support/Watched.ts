@@ -1,15 +1,15 @@
 import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/* A test clock that knows which fibers sleep on it. The plain test clock does not know this. */
+/* A test clock that knows which fibers sleep on it, unlike the plain test clock. */
 
-/** A sleep: its length, and the time in epoch milliseconds at which it ends. */
+/** A sleep, with its length and the time in epoch milliseconds at which it ends. */
 interface Sleep {
   readonly millis: number
   readonly at: number
 }
 
-/** The sleeps on the current clock. There are none on any other clock. */
+/** The sleeps on each clock of a watched test. */
 const asleep = new WeakMap<Clock.Clock, Set<Sleep>>()
 
 /** Runs a test on a clock for which {@link sleeps} and {@link sleepLengths} report the sleeping fibers. */
@@ -39,10 +39,10 @@ const allSleeps: Effect.Effect<ReadonlyArray<Sleep>> = Effect.withFiber((fiber) 
     : Effect.succeed([...sleeping])
 })
 
-/** The times in epoch milliseconds at which sleepers wake. The test has to be {@link watched}. */
+/** The times in epoch milliseconds at which sleepers wake. The test must be {@link watched}. */
 export const sleeps = Effect.map(allSleeps, (all) => all.map(({ at }) => at))
 
-/** The duration of each current sleep, in milliseconds. The test has to be {@link watched}. */
+/** The duration of each current sleep, in milliseconds. The test must be {@link watched}. */
 export const sleepLengths = Effect.map(allSleeps, (all) => all.map(({ millis }) => millis))
 
 /**

@@ -1,8 +1,8 @@
 import { Session } from "node:inspector"
 
 /**
- * Returns the work of a program, counted in function calls: this figure is the same on every machine. Built-in
- * functions are not counted, so the input of each must be bounded in octets.
+ * Returns the work of a program, counted in function calls, which is the same on every machine. Built-in functions are
+ * not counted, so the input of each must be bounded in octets.
  */
 export const callsOf = (program: () => unknown): number => {
   const session = new Session()

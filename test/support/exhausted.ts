@@ -10,13 +10,13 @@ import { Resolver } from "../../src/engine/net/Resolver.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
 
 /*
- * A process that has used up its descriptors, and the effect on validations and on other code that opens one. A test
- * starts it under a low `ulimit -n`; it prints one line of JSON.
+ * A process that uses up its descriptors and prints, as one line of JSON, the effect on validations and on other code
+ * that opens one. A test starts it with a low `ulimit -n`.
  */
 
 const identifier = Effect.runSync(Effect.fromResult(normalizeIdentifier("a.example", { dns01Enabled: true })))
 const resolver = Resolver.layer("127.0.0.1:9")
-/** Names have an address without a query, so that only the connection can fail. */
+/** A resolver that needs no query, so that only the connection can fail. */
 const known = Resolver.layerStatic({ "a.example": ["127.0.0.1", "127.0.0.2"] })
 
 const validated = (type: "http-01" | "dns-01" | "tls-alpn-01", names: Layer.Layer<Resolver>) =>

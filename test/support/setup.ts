@@ -2,6 +2,6 @@ import { afterAll } from "vitest"
 import { cleanUp } from "./Cleanup.ts"
 import "./EndWithRun.ts"
 
-/* Runs in every test file. Files may share a process and with it all modules, except this one. */
+/* Runs in every test file. Files may share a process and all modules except this one. */
 
 afterAll(cleanUp)
