@@ -5,7 +5,10 @@ import { apiToken, csrfToken, ids, sessionToken } from "./Ground.ts"
 import type { Group, RequestPlay } from "./Play.ts"
 import { bearer, distinct, nobody, nouns, seatOf, session } from "./Play.ts"
 
-/* The requests to the API: every route with correct parts, and with each of its parts wrong, one after the other. */
+/*
+ * The requests to the API, which use every route with correct parts, and with each of its parts wrong, one after the
+ * other.
+ */
 
 type Seat = Pick<RequestPlay, "by"> & Partial<Pick<RequestPlay, "cookie" | "csrf" | "headers">>
 
@@ -22,13 +25,13 @@ const goodBody = ({ body, optional = [] }: ApiRoute): Readonly<Record<string, un
       Object.entries(body).filter(([name]) => !optional.includes(name)).map(([name, { good }]) => [name, good])
     )
 
-/** Values that a body may have in place of a member of any type. */
+/** Values that a body may have instead of a member of any type. */
 const anything: ReadonlyArray<unknown> = [null, "", " ", 0, 1.5, true, [], {}, "x".repeat(5000), "a\u0000b"]
 
-/** Values that a query may have in place of a parameter, in their encoded form. */
+/** Values that a query may have instead of a parameter, in their encoded form. */
 const written = ["", "%20", "x".repeat(3000), "%00", "%FF", "%"]
 
-/** Values shown in the name of a play. */
+/** Returns a value as the name of a play shows it. */
 const shown = (value: unknown): string => {
   const text = typeof value === "string" ? JSON.stringify(value) : JSON.stringify(value) ?? "absent"
   return text.length > 60 ? `${text.slice(0, 40)}…(${text.length})` : text
@@ -94,7 +97,7 @@ const playsOf = (route: ApiRoute, isFirst: boolean): ReadonlyArray<RequestPlay> 
   }
   for (const [name, { good, odd = [] }] of Object.entries(route.query ?? {})) {
     const at = (value: string) => `${path}?${name}=${value}`
-    // An export has the filters of its list.
+    // An export has the same filters as the list.
     const isExport = path.endsWith("/export") && name !== "format"
     for (const value of isExport ? [good, ...odd.slice(-1)] : [good, ...odd]) {
       add(`?${name}=${shown(value)}`, { target: at(encodeURIComponent(String(value))) })
@@ -178,7 +181,7 @@ const everyPlayOf = (routes: ReadonlyArray<ApiRoute>): ReadonlyArray<RequestPlay
   return routes.flatMap((route) => playsOf(route, first.includes(route)))
 }
 
-/** Each possible mistake in credentials, at one route of each noun. */
+/** Returns plays with each possible mistake in credentials, at one route of each noun. */
 const credentialPlays = (route: ApiRoute): ReadonlyArray<RequestPlay> => {
   const [method = "GET"] = route.route.split(" ")
   const plain = {
@@ -244,7 +247,7 @@ const values: ReadonlyArray<string> = [
   "' OR 1=1 --"
 ]
 
-/** Requests with random parts. */
+/** Returns requests with random parts. */
 const fuzz = (routes: ReadonlyArray<ApiRoute>, noun: string, many: number): ReadonlyArray<RequestPlay> => {
   const random = new Random("replay", noun)
   const drawn = (members: Readonly<Record<string, Member>>, any: ReadonlyArray<unknown>) =>

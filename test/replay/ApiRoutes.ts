@@ -3,11 +3,11 @@ import { code, ids, sessionId } from "./Ground.ts"
 import type { Noun, Person } from "./Play.ts"
 
 /*
- * Every route of the API as plays use it. This list is deliberately not made from the service's own declaration. It
- * lists the routes at the time of the recordings.
+ * Every route of the API that plays use, as it was at the time of the recordings. The list is deliberately not made
+ * from the declaration of the service.
  */
 
-/** A member of a body or of a query: an accepted value, and others that may be refused. */
+/** A member of a body or of a query, with an accepted value, and with others that may be refused. */
 export interface Member {
   readonly good: unknown
   readonly odd?: ReadonlyArray<unknown>

@@ -1,4 +1,4 @@
-/* The CA of the replay. It is fixed, so that two recordings have the same certificates. Nobody trusts it. */
+/* The CA of the replay, which is fixed, so that two recordings have the same certificates. No system trusts this CA. */
 
 /** The certificate of the CA, valid until 2036. */
 export const caCertificate = `-----BEGIN CERTIFICATE-----
@@ -21,7 +21,7 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvgy0mjAThGELSAcb
 -----END PRIVATE KEY-----
 `
 
-/** A certificate that it has signed for www.example.org and alias.example.org, valid until 2027-03-01. */
+/** A certificate that the CA has signed for www.example.org and alias.example.org, valid until 2027-03-01. */
 export const leafCertificate = `-----BEGIN CERTIFICATE-----
 MIIBrDCCAVOgAwIBAgIQRIPtTr2MXlaQWbvMnAaHzDAKBggqhkjOPQQDAjAUMRIw
 EAYDVQQDDAlSZXBsYXkgQ0EwHhcNMjYxMTMwMjMwMDAwWhcNMjcwMzAxMDAwMDAw

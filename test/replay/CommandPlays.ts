@@ -4,9 +4,11 @@ import { ids, issuer, sessionId } from "./Ground.ts"
 import type { CommandPlay, Group, Noun } from "./Play.ts"
 import { distinct, nouns } from "./Play.ts"
 
-/* The command lines: every command with correct words, and with each of its words wrong, one after the other. */
+/*
+ * The command lines, which run every command with correct words, and with each of its words wrong, one after the other.
+ */
 
-/** A flag with an accepted value, and others that may be refused. True if it takes no value. */
+/** A flag with an accepted value, and with others that may be refused, or true if the flag takes no value. */
 type Flag = true | readonly [string, ...ReadonlyArray<string>]
 
 interface CommandEntry {
@@ -19,7 +21,7 @@ interface CommandEntry {
   /** The flags of a correct command line. */
   readonly needs?: Readonly<Record<string, Flag>>
   readonly flags?: Readonly<Record<string, Flag>>
-  /** Whether it asks before a change. */
+  /** Whether the command asks before a change. */
   readonly asks?: boolean
   readonly files?: Readonly<Record<string, string>>
   readonly around?: Around
@@ -493,7 +495,7 @@ const playsOf = (entry: CommandEntry): ReadonlyArray<CommandPlay> => {
       continue
     }
     const [first] = flag
-    // An export has the filters of its list.
+    // An export has the same filters as the list.
     if (command.endsWith(" export") && name !== "format") {
       for (const value of [first, flag.at(-1) ?? ""]) {
         add(`--${name} ${shown(value)}`, [...good(rest), `--${name}`, value])
@@ -510,7 +512,7 @@ const playsOf = (entry: CommandEntry): ReadonlyArray<CommandPlay> => {
 
 const ofWords = (line: string): CommandPlay => ({ name: line, words: line.split(" ") })
 
-/** The commands that are run, as they are typed. */
+/** The commands that plays run, as they are typed. */
 export const playedCommands: ReadonlyArray<string> = [...new Set(commands.map(({ command }) => command))]
 
 /** Every group. */

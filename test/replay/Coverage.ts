@@ -6,7 +6,7 @@ import { apiRoutes } from "./ApiRoutes.ts"
 import { playedCommands } from "./CommandPlays.ts"
 import { playedPaths } from "./PanelPlays.ts"
 
-/* The routes, commands, pages and forms that exist now and that no play uses. */
+/* Finds the routes, commands, pages and forms that exist now and that no play uses. */
 
 /** Returns the routes of a document that no play uses. */
 export const unplayedRoutes = (document: string): ReadonlyArray<string> => {

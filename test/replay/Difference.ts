@@ -1,7 +1,7 @@
 import type { Answer, Outcome } from "./Recording.ts"
 import { inLines, linesApart } from "./Recording.ts"
 
-/* How a difference between a recorded answer and the present answer is printed. */
+/* Prints the difference between a recorded answer and the present answer. */
 
 const mostMembers = 6
 const mostLines = 6
@@ -64,7 +64,7 @@ const told = ([path, before, now]: readonly [string, unknown, unknown], outcome:
   return [`  ${path}`, `    recorded  ${cut(before)}`, `    now       ${cut(now)}`]
 }
 
-/** Returns a difference in a few lines. Empty if there is none. */
+/** Returns a difference in a few lines, or none if there is no difference. */
 export const differenceOf = (before: Answer | undefined, outcome: Outcome): ReadonlyArray<string> => {
   if (before === undefined) return ["  It is not in the recording."]
   if (same(before, outcome.answer)) return []

@@ -3,5 +3,5 @@ import { commandGroups } from "./CommandPlays.ts"
 import { panelGroups } from "./PanelPlays.ts"
 import type { Group } from "./Play.ts"
 
-/** Everything that is played. */
+/** Every group of plays. */
 export const groups: ReadonlyArray<Group> = [...apiGroups, ...commandGroups, ...panelGroups]

@@ -1,6 +1,6 @@
 /*
- * Values that differ from run to run are replaced by fixed words: the service's random values, the directory, and the
- * digests in file names. Times are kept, because the clock of a play does not advance.
+ * Replaces values that differ from run to run by fixed words. These are the service's random values, the directory, and
+ * the digests in file names. Times are kept, because the clock of a play does not advance.
  */
 
 /** Replaces random values by words. The same text gets the same word within a play. */

@@ -1,18 +1,21 @@
 /** The options of `npm run replay`. */
 export interface Options {
-  /** Writes the recordings again instead of comparing with them. */
+  /** Whether to write the recordings again instead of comparing with them. */
   readonly record: boolean
-  /** Only groups with one of these words in their names: `credentials`, or `.cli`. */
+  /**
+   * The words of which the name of a played group has one, such as `credentials` or `.cli`. Without words, all groups
+   * are played.
+   */
   readonly only: ReadonlyArray<string>
   /** Whether to name all plays that differ alike, and not only the first few. */
   readonly all: boolean
-  /** Also prints the decided differences. */
+  /** Whether to print the decided differences as well. */
   readonly decided: boolean
 }
 
 const usage = "npm run replay -- [--record] [--only WORD]… [--all] [--decided]"
 
-/** Reads the words of a command line; throws a sentence that says what is wrong with them. */
+/** Reads the words of a command line. Throws a sentence that says what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const options = { record: false, only: [] as Array<string>, all: false, decided: false }
   const rest = [...words]

@@ -1,4 +1,4 @@
-/* A page of the panel as text: its text, its links, and its forms with their fields. Its appearance is left out. */
+/* Reduces a page of the panel to its text, its links, and its forms with their fields, without its appearance. */
 
 const attributesOf = (tag: string): ReadonlyMap<string, string> =>
   new Map(
@@ -41,7 +41,7 @@ const shownTag = (tag: string): string => {
   return `${isLine ? "\n" : " "}${isTold ? `[${[name, ...said].join(" ")}] ` : ""}`
 }
 
-/** Returns the text of a page; with `isWhole` it includes the frame that all pages share. */
+/** Returns the text of a page. With `isWhole`, the text includes the frame that all pages share. */
 export const textOf = (html: string, isWhole: boolean): string => {
   const main = isWhole ? undefined : /<main\b[^>]*>([\s\S]*?)<\/main>/.exec(html)?.[1]
   const [, title = ""] = /<title>([^<]*)<\/title>/.exec(html) ?? []

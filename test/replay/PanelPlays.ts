@@ -4,7 +4,10 @@ import { code, csrfToken, ids, issuer, origin, sessionId } from "./Ground.ts"
 import type { Group, Noun, RequestPlay } from "./Play.ts"
 import { bearer, distinct, nobody, nouns, seatOf, session } from "./Play.ts"
 
-/* The panel: every page with its filters, and every form with each of its fields wrong, one after the other. */
+/*
+ * The requests of the panel, which use every page with its filters, and every form with each of its fields wrong, one
+ * after the other.
+ */
 
 type Values = Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>>
 

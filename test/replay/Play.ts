@@ -2,9 +2,9 @@ import type { Ask } from "../support/Asked.ts"
 import type { Around } from "../support/RunCommand.ts"
 import { apiToken, csrfToken, sessionToken } from "./Ground.ts"
 
-/* What is played: a request to the API, a request of the panel, or a command line. */
+/* A play is a request to the API, a request of the panel, or a command line. */
 
-/** The nouns that plays are grouped by. Each group begins with the same database. */
+/** The nouns by which plays are grouped. Each group begins with the same database. */
 export const nouns = [
   "nonces",
   "credentials",
@@ -34,9 +34,9 @@ export type { Person } from "./Ground.ts"
 export interface RequestPlay extends Ask {
   readonly name: string
   readonly target: string
-  /** The caller, as a name of a seat. */
+  /** The name of the caller's seat. */
   readonly by: string
-  /** The parts of its answer that are recorded on separate lines. */
+  /** The parts of the answer that are recorded on separate lines. */
   readonly parts?: (text: string) => ReadonlyArray<readonly [name: string, text: string]>
 }
 
@@ -80,7 +80,7 @@ export const nobody = { by: "nobody" } as const
 /** A role, with the seat of an operator who has it. */
 export const seatOf = { viewer: "vera", operator: "olga", admin: "anna" } as const
 
-/** Returns the plays of a list; a repeated name gets a number. */
+/** Returns the plays of a list with different names. A repeated name gets a number. */
 export const distinct = <P extends { readonly name: string }>(plays: ReadonlyArray<P>): ReadonlyArray<P> => {
   const seen = new Map<string, number>()
   return plays.map((play) => {

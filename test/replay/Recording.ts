@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 
 /*
- * Recorded answers as lines of JSON. An answer that occurs several times is written once: the lines of other plays name
- * it by its digest, so that a recording is small and its differences are readable.
+ * Recorded answers as lines of JSON. An answer that occurs several times is written once, and the lines of other plays
+ * name it by its digest, so that a recording is small and differences are readable.
  */
 
-/** A text that is too long to be recorded: its type, its beginning, and a digest of each line. */
+/** A text that is too long to be recorded, with its type, its beginning, and a digest of each line. */
 interface Long {
   readonly sha256: string
   readonly begins: string
@@ -13,7 +13,7 @@ interface Long {
   readonly lines: string
 }
 
-/** JSON if the text is JSON, otherwise the text. */
+/** The JSON value if the text is JSON, and otherwise the text. */
 type Recorded = Long | string | object
 
 /** The result of a play. */
@@ -51,7 +51,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Returns a text in lines: JSON is written with one member on each. */
+/** Returns a text in lines. JSON is written with one member on each line. */
 export const inLines = (text: string): string => {
   const json = parsed(text)
   return typeof json === "object" && json !== null ? JSON.stringify(json, undefined, 1) : text
@@ -59,7 +59,9 @@ export const inLines = (text: string): string => {
 
 const longest = 1900
 
-/** Returns the recorded form of a text: the whole text if it is short, and otherwise the digests of its lines. */
+/**
+ * Returns the recorded form of a text, which is the whole text if it is short, and otherwise the digests of its lines.
+ */
 export const recorded = (text: string): Recorded => {
   const json = parsed(text)
   if (text.length <= longest) return typeof json === "object" && json !== null ? json : text

@@ -48,7 +48,7 @@ const headersTold = [
   "www-authenticate"
 ]
 
-/** Returns a body of a request, in a few words. */
+/** Returns the body of a request in a few words. */
 const bodyWords = (body: unknown): string => {
   const text = body === undefined ? "" : body instanceof URLSearchParams || typeof body === "string"
     ? String(body)
@@ -70,7 +70,7 @@ const askedBy = ({ body, by, headers = {}, method = "GET", target }: RequestPlay
 const ifAny = <K extends string>(name: K, list: ReadonlyArray<string>): { readonly [_ in K]?: ReadonlyArray<string> } =>
   (list.length === 0 ? {} : { [name]: list }) as { readonly [_ in K]?: ReadonlyArray<string> }
 
-/** Ends an effect that hangs. The clock of the plays does not advance, so this uses the machine's clock. */
+/** Ends an effect that hangs. This uses the machine's clock, because the clock of the plays does not advance. */
 const unlessHangs = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A | "hangs", E, R> =>
   Effect.raceFirst(
     self,
@@ -210,7 +210,7 @@ const playCommands = Effect.fnUntraced(function*(
   return outcomes
 })
 
-/** Gives the database that every group begins with, in a directory that is removed afterwards. */
+/** Makes the database with which every group begins, in a directory that is removed afterwards. */
 export const withTemplate = async <A>(use: (template: string) => Promise<A>): Promise<A> => {
   const template = mkdtempSync(join(tmpdir(), "acme-replay-"))
   try {

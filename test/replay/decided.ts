@@ -2,12 +2,12 @@
 
 /** Plays whose answers differ from the recordings, and why the new answers are right. */
 export interface Decided {
-  /** Found in `<group>: <name>`, in the form in which a difference is printed. */
+  /** Matches the plays in the form `<group>: <name>`, in which a difference is printed. */
   readonly plays: RegExp
   readonly reason: string
 }
 
-/** The nouns whose acts are declared once (docs/decisions/acts.md). The others answer as recorded. */
+/** The nouns whose acts are declared once (docs/decisions/acts.md). The acts of other nouns answer as recorded. */
 const acts =
   "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit|notifications|operators|tokens)"
 

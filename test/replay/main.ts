@@ -13,8 +13,8 @@ import { read, written } from "./Recording.ts"
 import { playGroup, withTemplate } from "./Stage.ts"
 
 /*
- * `npm run replay` sends the surfaces of operators the requests that an earlier build got, and prints the differences
- * between the answers.
+ * `npm run replay` sends the requests that an earlier build got to the surfaces of operators, and prints the
+ * differences between the answers.
  */
 
 const folder = join(import.meta.dirname, "recordings")

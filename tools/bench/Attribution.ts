@@ -16,9 +16,9 @@ import type { Dialect } from "./Statements.ts"
 
 /*
  * Measures which code uses the CPU of an issuance. While the load is steady, V8 profiles the main thread. Each function
- * in the profile counts for one line of the table, which is chosen by the function's file. The table also has the other
- * threads of the process, by their names. The service runs from its sources, because the bundle is a single file and so
- * does not show where a function comes from.
+ * in the profile counts towards one line of the table, which the function's file determines. The table also has the
+ * other threads of the process, by their names. The service runs from its sources, because the bundle is a single file
+ * and does not show where a function comes from.
  */
 
 interface Line {
@@ -75,7 +75,7 @@ const ofEngine = new Map([["(garbage collector)", collected], ["(program)", outs
 const threadTitle = (name: string): string =>
   /^V8Worker|^DelayedTask/.test(name) ? "V8's helper threads: collection, compiler" : "thread pool"
 
-/** Returns the line of a function. A function without a file is native, and counts for the line of its caller. */
+/** Returns the line of a function. A function without a file is native, and counts towards the line of its caller. */
 const titleOf = (name: string, url: string, caller: string): string => {
   const own = ofEngine.get(name)
   if (own !== undefined) return own
@@ -110,7 +110,7 @@ export const sharesOf = ({ nodes, samples }: Profile): ReadonlyMap<string, numbe
   return new Map([...counts].map(([title, count]) => [title, count / busy]))
 }
 
-/** The CPU of an issuance on one database, by the code that used it. */
+/** The CPU of an issuance on one database, by the code that used the CPU. */
 export interface Attribution {
   readonly name: Dialect
   readonly concurrency: number

@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net"
 import type { Exchange } from "./Client.ts"
 
 /*
- * A minimal server with recorded answers. It shows the cost of HTTP alone in a server process. It also makes the
- * requests that an http-01 validation needs in any case: two look-ups, and one request on a separate connection.
+ * A minimal server with recorded answers. It shows the cost of only HTTP in a server process. It also makes the
+ * requests that every http-01 validation needs: two look-ups, and one request on a separate connection.
  */
 
 /** The paths of two PEM files. */
@@ -74,7 +74,7 @@ export const bareHttp = {
     )
   },
 
-  /** Looks a name up and fetches its token, `times` times in all. `concurrency` of these validations run at once. */
+  /** Looks up a name and fetches its token, `times` times in all, with `concurrency` of these validations at once. */
   validate: async (
     { concurrency, httpPort, path, resolver, times }: {
       readonly resolver: string

@@ -10,7 +10,7 @@ export interface Engine {
   readonly run: (sql: string) => Promise<void>
   /** Runs a query and returns the first column of every row. */
   readonly column: (sql: string) => Promise<ReadonlyArray<string>>
-  /** An SQL source of rows, for `FROM`: the numbers `i` from `from` to `to`, both inclusive. */
+  /** An SQL source of rows for `FROM`, with the numbers `i` from `from` to `to`, both inclusive. */
   readonly numbers: (from: number, to: number) => string
   readonly with: (from: number, to: number) => string
   /** An expression for the UUID of a row. Each table has a separate range of UUIDs. */
@@ -129,7 +129,7 @@ export const fill = async (
 ): Promise<void> => {
   const engine = await openEngine(dialect, where)
   const indexes = (await engine.column(engine.indexes)).map((one) => one.split("|") as [string, string])
-  // It is faster to create the indexes at the end, when each is sorted only once, than to extend them with every row.
+  // Creating the indexes at the end, when each is sorted only once, is faster than extending them with every row.
   for (const [name] of indexes) await engine.run(`DROP INDEX ${name}`)
   for (const { count, insert, table } of tables(engine)) {
     for (let from = 0; from < count; from += batch) {

@@ -5,8 +5,8 @@ import type { Dialect } from "./Statements.ts"
 /*
  * A database as operators see it after three years. One account has sixty thousand of ten million orders, and most
  * accounts have one. Names are renewed every sixty days and share their last labels. A tenth of the orders failed, and
- * the audit trail records all of this. Every value is computed from the number of its row, so the bench knows the
- * values for which its reads can ask.
+ * the audit trail records all of this. Every value is computed from the number of its row, so that the bench knows
+ * which values its reads can request.
  */
 
 /** The numbers of rows. */
@@ -32,7 +32,7 @@ const idOf = (table: 1 | 2 | 5, number: number): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-800${table}-${hex(number, 12)}`
 }
 
-/** Returns the values that the reads ask for. The numbers of the rows determine them. */
+/** Returns the values that the reads request, computed from the numbers of rows. */
 export const facts = ({ accounts, orders }: BusyPopulation) => {
   // The newest order that renewed a name of the first account and has a certificate: number 10 (j / 9) + j % 9 + 1.
   const names = namesOf(orders)

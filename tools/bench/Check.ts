@@ -12,7 +12,7 @@ import type { Dialect } from "./Statements.ts"
 
 /* Runs the short bench of the gate, and compares its ratio with the newest record in the history. */
 
-/** How many times the recorded ratio the short bench may reach. */
+/** The largest ratio that the short bench may reach, as a multiple of the recorded ratio. */
 const allowed = 1.1
 const mostTries = 3
 const recordedTries = 5
@@ -22,8 +22,8 @@ const isWithin = ({ ratio }: Try, { short }: Recorded): boolean => ratio <= shor
 const title = "CPU of an issuance to that of its floor"
 
 /**
- * Runs the short bench until one result is within the limit, or until too many results were above it. Returns the
- * results in words.
+ * Runs the short bench until one result is within the limit or too many results were above it. Returns the results in
+ * words.
  */
 export const check = async (
   options: Options,

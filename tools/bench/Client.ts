@@ -38,7 +38,7 @@ interface Credentials {
 const encode = (text: string): string => Buffer.from(text).toString("base64url")
 
 /**
- * Makes a key pair that was encoded and read back. Node 20 deadlocks if it exports a generated KeyObject while the
+ * Makes a key pair, encodes it and reads it back. Node 20 deadlocks if it exports a generated KeyObject while the
  * garbage collector frees the job that generated the key, because both need the lock of that key.
  */
 const p256 = () => {
@@ -110,7 +110,7 @@ interface Challenge {
   readonly token: string
 }
 
-/** The counts of events in a window. */
+/** What clients count in a window. */
 export interface Counts {
   /** Whole issuances, or the requests of a window that has only one kind of request. */
   issuances: number
@@ -156,7 +156,7 @@ export class Client {
   /** How long whole issuances took in milliseconds, and how long the same issuances took from newOrder on. */
   readonly durations: Array<number> = []
   readonly ordered: Array<number> = []
-  /** Exchanges are recorded here if it is set. */
+  /** The recorded exchanges. If undefined, nothing is recorded. */
   record: Array<Exchange> | undefined
   /** Whether the client waits at least Retry-After between polls. */
   isPatient = false
@@ -326,7 +326,7 @@ export class Client {
       await this.poll("order", orderUrl, finalized, ({ certificate }) => certificate)
   }
 
-  /** Like most clients, polls the authorization and not the order. */
+  /** Polls the authorization and not the order, as most clients do. */
   private async untilValid(authzUrl: string, triggered: Answer): Promise<void> {
     await this.poll("authz", authzUrl, triggered, ({ status }) => status === "valid" ? status : undefined)
   }

@@ -48,7 +48,7 @@ export interface ClusterCost {
   readonly concurrency: number
   readonly processors: number
   readonly divisions: ReadonlyArray<Division>
-  /** The issuances per second of the second division, divided by the first's. */
+  /** The issuances per second of the second division, divided by those of the first. */
   readonly scaling: number
 }
 
@@ -182,7 +182,7 @@ export const measureCluster = async (options: Options, progress: Progress): Prom
       cluster,
       async (databaseUrl) => {
         const first = await startService({ databaseUrl, synchronous, nodeWords, role: "worker" })
-        // The first worker makes the schema and the CA; the others find them.
+        // The first worker makes the schema and the CA, which the others find.
         const { directory } = first
         const more = (role: "acme" | "worker") => startService({ databaseUrl, synchronous, nodeWords, role, directory })
         const workers = [first, await more("worker")]

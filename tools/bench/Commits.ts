@@ -6,7 +6,7 @@ import * as Postgres from "../../src/engine/sql/Postgres.ts"
 import type { Extent } from "./Load.ts"
 
 /*
- * Commits small transactions on many connections at once. A commit notifies nobody, notifies within its transaction, or
+ * Commits small transactions on many connections at once. A commit does not notify, notifies within its transaction, or
  * is announced afterwards by the service's own announcer.
  */
 
@@ -40,7 +40,7 @@ const statements: { readonly [N in Notifying]: string } = {
 
 const connect = async (connectionString: string): Promise<Client> => {
   const client = new Client({ connectionString })
-  client.on("error", () => undefined) // The statement that fails tells of it.
+  client.on("error", () => undefined) // The statement that fails reports this.
   await client.connect()
   return client
 }

@@ -19,8 +19,8 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Compares the service on each database with Pebble and with the floor. These take turns of a few seconds, so that
- * other load on the machine affects all of them. Everything uses TLS.
+ * Compares the service on each database with Pebble and with the floor. All of them take turns of a few seconds, so
+ * that other load on the machine affects each of them. Everything uses TLS.
  */
 
 /** The load, which is the same for all sides of the comparison. */
@@ -67,10 +67,10 @@ const pebbleAttempts = 6
 const pebbleWarmUp = 100
 
 const isSigned = (act: Act): boolean => act === "issue" || act === "newAccount"
-// For each act, more than any side does in a second.
+// For each act, a number that no side reaches in a second.
 const perSecond: { readonly [A in Act]: number } = { issue: 300, newAccount: 3000, newNonce: 0, directory: 0 }
 
-/** Runs one window, and measures what the process and its database use meanwhile. */
+/** Runs one window, and measures what the process and its database use in the meantime. */
 const windowOf = async (
   loader: Peer<typeof load>,
   extent: Options["extent"],

@@ -5,7 +5,7 @@ import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* Prints the service, Pebble and the floor side by side in one table. */
+/* Prints the figures of the service, Pebble and the floor in one table. */
 
 const medianOf = (values: ReadonlyArray<number | undefined>): number | undefined => {
   const known = values.filter((value) => value !== undefined)
@@ -70,7 +70,7 @@ const pebbleCell = (compared: Compared): string => {
   return taken.length === turns.length ? cpu : `${cpu} (${taken.length} of ${turns.length})`
 }
 
-/** One line for each burden. */
+/** Prints the comparison, with one line for each burden. */
 export const comparisonReport = (
   paint: Paint,
   databases: ReadonlyArray<Dialect>,

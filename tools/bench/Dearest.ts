@@ -55,8 +55,8 @@ export interface Counter {
 }
 
 /**
- * Has the server count the statements of sessions that are opened in a database from now on. The server must be started
- * with `countsStatements`. No other session is counted, and so no session of the bench.
+ * Makes the server count the statements of sessions that are opened in a database from now on. The server must be
+ * started with `countsStatements`. No other session is counted, such as those of the bench.
  */
 export const countIn = async (cluster: PostgresCluster, databaseUrl: string): Promise<Counter> => {
   const client = new Client({ connectionString: cluster.adminUrl })

@@ -19,7 +19,7 @@ import { compile, insertNonces, isOfNewAccount, noncesPerBatch, noncesPerIssuanc
 
 /*
  * Measures the floor: what one issuance would cost if a server did only the unavoidable work. Each piece of this work
- * is measured alone, in a loop. The input of the pieces comes from an issuance that the server has just made.
+ * is measured separately, in a loop. The input of the pieces comes from an issuance that the server has just made.
  */
 
 /** CPU of each piece, in microseconds per issuance. */
@@ -49,7 +49,7 @@ interface Jws {
 const decode = <A>(encoded: string): A => JSON.parse(Buffer.from(encoded, "base64url").toString()) as A
 
 const materialOf = (exchanges: ReadonlyArray<Exchange>): Material => {
-  // Only the last of several polls is used.
+  // Of several polls, only the last one is used.
   const byKind = new Map<Kind, Exchange>(exchanges.map((exchange) => [exchange.kind, exchange]))
   const of = (kind: Kind): Exchange => {
     const found = byKind.get(kind)
@@ -323,7 +323,7 @@ const openPostgres = async (material: Material, url: string) => {
     )
     const queue = [...batches]
     const cpu = process.cpuUsage()
-    // One batch follows another, so that the nonces of a batch are stored before they are used.
+    // Batches follow one another, so that the nonces of a batch are stored before they are used.
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { batch, nonces, now } = next
       await chosen[0]?.query({ name: "nonces", text: insertNonces.postgres, values: [now, nonces] })

@@ -19,15 +19,15 @@ import { migrate } from "./Service.ts"
 export interface Floor extends Cryptography {
   readonly http: number
   readonly statements: number
-  /** The cost of two look-ups and one request to a client's web server; 0 if nothing is proved. */
+  /** The cost of two look-ups and one request to a client's web server, or 0 if nothing is proved. */
   readonly validation: number
-  /** The cost of the statements in the database server. On SQLite it is part of the process. */
+  /** The cost of the statements in the database server. On SQLite, this cost is part of the process. */
   readonly databaseServer: number
   /** The cost in the process itself, which is everything except `databaseServer`. */
   readonly total: number
 }
 
-// The length of a full round: in milliseconds where that is possible, otherwise in issuances or validations.
+// The length of a full round, in milliseconds where possible, and otherwise in issuances or validations.
 const floorMillis = { cryptography: 100, sqlite: 300, http: 600 }
 const floorIssuances = 108
 const floorValidations = 200
@@ -76,13 +76,13 @@ export interface FloorGround {
   readonly synchronous: Synchronous
   /** The certificate and the key of the bare server; undefined for plain HTTP. */
   readonly tls?: TlsFiles | undefined
-  /** The PostgreSQL server; undefined on SQLite. */
+  /** The PostgreSQL server, or undefined on SQLite. */
   readonly postgres: { readonly cluster: PostgresCluster; readonly postmaster: Postmaster } | undefined
 }
 
 const noCryptography: Cryptography = { verify: 0, importKey: 0, csr: 0, leaf: 0, lint: 0 }
 
-/** Returns those costs of a whole issuance's cryptography that an act needs too. */
+/** Returns the costs of cryptography in a whole issuance that an act has as well. */
 const cryptographyOf = (act: Act, whole: Cryptography): Cryptography =>
   act === "issue" ? whole : { ...noCryptography, importKey: whole.importKey, verify: whole.verify / 7 }
 

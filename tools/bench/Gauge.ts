@@ -10,7 +10,8 @@ import { startService } from "./Service.ts"
 
 /*
  * The short bench measures the service and the floor in short turns, on SQLite with 16 clients. The length of each turn
- * is a number of issuances, not of seconds. So V8 has compiled the same code on a slow machine and on a fast one.
+ * is a number of issuances and not of seconds, so that V8 has compiled the same code on a slow machine and on a fast
+ * one.
  */
 
 /** The result of one attempt: the means of the cheapest turns of both sides, and the ratio of the means. */
@@ -23,8 +24,8 @@ export interface Try {
 
 export const gaugedClients = 16
 // V8 counts calls before it optimizes a function, and optimizes in the background as soon as a processor is free. With
-// these counts and without a background thread, the CPU per issuance is stable after the warm-up. Otherwise that takes
-// many thousand issuances, and even more on a busy machine.
+// these counts and without a background thread, the CPU per issuance is stable after the warm-up. Otherwise it would be
+// stable only after many thousand issuances, and even more on a busy machine.
 const early = [
   "--invocation-count-for-turbofan=200",
   "--invocation-count-for-maglev=50",

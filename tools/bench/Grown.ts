@@ -14,8 +14,8 @@ import { migrate, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Measures the cost of records of many years. The same load is put in turn on a server with an empty database and on a
- * server with a grown database.
+ * Measures the cost of records of many years. A server with an empty database and a server with a grown database get
+ * the same load by turns.
  */
 
 /** The size of the database with which the service must still be fast. */
@@ -43,7 +43,7 @@ export interface GrownCost {
   /** The octets of the revocation list, and the milliseconds of GET /crl. Only the grown side has a list. */
   readonly crlBytes: number
   readonly crlMs: number
-  /** Grown divided by empty: medians of the ratios of each round, in which one window directly follows the other. */
+  /** Grown divided by empty, as medians of the ratios of each round, in which one window directly follows the other. */
   readonly ratio: { readonly cpu: number; readonly p50: number; readonly p95: number }
 }
 

@@ -38,7 +38,7 @@ export interface Handshake {
   readonly cpu: number
 }
 
-/** How many of the session tickets that the service gave out it still accepts later. */
+/** How many of its session tickets the service still accepts later. */
 export interface Tickets {
   readonly when: string
   readonly taken: number
@@ -69,7 +69,7 @@ const filesOf = (key: string): TlsFiles => {
 
 const portOf = ({ directoryUrl }: Service): number => Number(new URL(directoryUrl).port)
 
-/** Gets tickets, runs `between`, and then counts how many of the tickets the service still accepts. */
+/** Gets tickets, runs `between`, and counts how many of the tickets the service then still accepts. */
 const takenAfter = async (
   client: Peer<typeof knocks>,
   port: number,

@@ -5,7 +5,7 @@ import { resolve } from "node:path"
 
 /*
  * Reads and writes `history.jsonl`, which has the ratios of commits. It has no absolute figures, because these depend
- * on the machine. A ratio of two things that were measured in one run is valid on other machines too.
+ * on the machine. A ratio of two things that were measured in one run is also valid on other machines.
  */
 
 /** The ratios of one commit: the CPU of the service, divided by the CPU of the floor. */

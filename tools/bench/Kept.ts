@@ -45,8 +45,8 @@ export const placeOf = async (name: Dialect, keep: string | undefined): Promise<
 }
 
 /**
- * Starts the service, makes one issuance, and returns its certificate. This also records the CA in the database, and
- * revocations can be added only for a recorded CA.
+ * Starts the service, makes one issuance, and returns the certificate. This also records the CA in the database,
+ * without which revocations cannot be added.
  */
 const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof load>): Promise<string> => {
   const service = await startService(options)
@@ -59,11 +59,11 @@ const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof loa
 /** The contents of a database. */
 interface Filled {
   readonly population: BusyPopulation
-  /** How long it took to fill the database; undefined if an earlier run has filled it. */
+  /** How long it took to fill the database, or undefined if an earlier run filled it. */
   readonly builtSeconds: number | undefined
 }
 
-/** Fills the database. If an earlier run has filled it, this returns the numbers of rows of that run instead. */
+/** Fills the database, unless an earlier run has filled it. Returns the numbers of rows. */
 export const fillOnce = async (
   name: Dialect,
   { directory, where }: Place,

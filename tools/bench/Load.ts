@@ -58,7 +58,7 @@ const ready = async (count: number): Promise<ReadonlyArray<Client>> => {
 
 /** The functions that the load process offers to the bench. */
 export const load = {
-  /** Sends the following load to the server with this directory. */
+  /** Makes the server with this directory the target of the load. */
   target: async (url: string): Promise<void> => {
     for (const client of clients) client.close()
     clients = []
@@ -110,8 +110,8 @@ export const load = {
   },
 
   /**
-   * Runs one window with `concurrency` clients at once. At its end, each client finishes the issuance or the request
-   * that it has begun. Patient clients obey Retry-After. With proof, the clients answer the challenges.
+   * Runs one window with `concurrency` clients at once. At the end of the window, each client finishes the issuance or
+   * the request that it has begun. Patient clients obey Retry-After. With proof, the clients answer the challenges.
    */
   run: async (
     { act = "issue", concurrency, isPatient = false, issuances, seconds, withProof = false }: Extent & {

@@ -61,8 +61,8 @@ export interface Measured {
 
 export type Progress = (text: string) => void
 
-// V8 compiles in the background, and the CPU per issuance is stable only after this time. So the warm-up is a time, and
-// not a number of issuances.
+// V8 compiles in the background, and the CPU per issuance is stable only after this time. So the warm-up has a length
+// in seconds and not in issuances.
 const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
   seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 const countedIssuances = 240
@@ -129,7 +129,8 @@ const warmUp = async (
 }
 
 /**
- * Waits before it reads the WAL's counters, because a session adds its counts only after it has been idle for a moment.
+ * Waits before reading the counters of the WAL, because a session adds its counts only after it has been idle for a
+ * short time.
  */
 const settledWal = async (postmaster: Postmaster | undefined) => {
   await delay(1500)

@@ -18,7 +18,7 @@ const early = 10_000
 const late = 100_000
 const step = 500
 /**
- * How often the memory is read at each of the two moments. The median of these readings counts, because garbage is
+ * How often the memory is read at each of the two times. The median of these readings counts, because garbage is
  * collected at irregular times.
  */
 const readings = 5

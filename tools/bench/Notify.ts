@@ -20,8 +20,8 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Measures how much more an issuance costs if somebody is notified of it. One service has three profiles: the first
- * notifies nobody, the second one webhook, and the third a webhook, a mail server and a program. Every window lasts
+ * Measures how much more an issuance costs if receivers are notified. One service has three profiles: the first has no
+ * receiver, the second has a webhook, and the third has a webhook, a mail server and a program. Every window lasts
  * until its last delivery.
  */
 
@@ -34,14 +34,14 @@ export interface ToldCost {
   readonly issuances: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU as a multiple of the CPU of an issuance that notifies nobody. */
+  /** CPU as a multiple of the CPU of an issuance without a receiver. */
   readonly ratio: number
   /** How long a whole issuance takes for its client, in milliseconds. */
   readonly issuance: Percentiles
   readonly deliveries: number
   /** Mean milliseconds from the last issuance of a window to the last delivery. */
   readonly behind: number
-  /** The share of a core that the service used in that time. If the share is low, the service mostly waited. */
+  /** The share of a core that the service used in that time. With a low share, the service mostly waited. */
   readonly behindShare: number
 }
 
@@ -146,7 +146,7 @@ const measureWay = async (
 
 const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress: Progress): Promise<NotifyCost> => {
   const begun = read(rig)
-  // At its start, the service has sent notifications about its profiles. They must not count.
+  // At its start, the service sends notifications about its profiles, which must not count.
   await delivered(rig.service, 0, ways.reduce((sum, { entries }) => sum + entries, 0))
   for (const way of ways) {
     progress(`${name}: warming up, ${way.name}`)

@@ -29,7 +29,7 @@ export const modeNames = [
 export type Mode = (typeof modeNames)[number]
 
 export interface Options {
-  /** The special measurement; undefined if the bench measures issuances. */
+  /** The special measurement, or undefined if the bench measures issuances. */
   readonly mode: Mode | undefined
   readonly databases: ReadonlyArray<Dialect>
   readonly concurrency: ReadonlyArray<number>
@@ -52,7 +52,10 @@ export interface Options {
   readonly attempts: number
   /** How many reads of operators start in a second of `lists` and `pages`, while clients issue certificates. */
   readonly readsPerSecond: number
-  /** How many pairs of windows `lists` and `pages` measure. One window of a pair is with reads, the other without. */
+  /**
+   * How many pairs of windows `lists` and `pages` measure. In one window of a pair there are reads, and in the other
+   * there are none.
+   */
   readonly rounds: number
   /**
    * The directory where `lists` and `pages` keep their databases for another run. If it is undefined, the databases are
@@ -169,7 +172,7 @@ const number = (option: string, text: string, max: number, whole = true): number
 
 const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
 
-/** Returns how many seconds a window lasts by default; if sides take turns, how many seconds one turn lasts. */
+/** Returns how many seconds a window lasts by default, or one turn if sides take turns. */
 const defaultSeconds = (mode: Mode | undefined): number =>
   mode === "pebble" || mode === "record" || mode === "handshakes" || mode === "standby" ? 2 : 5
 
@@ -205,7 +208,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     isProved: given["http-01"],
     waits: given.waits,
     part,
-    // Each attempt comes from a separate address. For each kind of name there are no more addresses than this.
+    // Each attempt comes from a separate address. There are no more addresses than this for each kind of name.
     attempts: number("attempts", given.attempts, 50_000),
     readsPerSecond: number("reads", given.reads, 1000, false),
     rounds: number("rounds", given.rounds, 1000),

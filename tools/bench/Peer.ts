@@ -3,8 +3,8 @@ import { fork } from "node:child_process"
 import { onEnd } from "./Cleanup.ts"
 
 /*
- * Calls functions in a separate process, over Node's channel to a forked child. So the bench's own work neither counts
- * as CPU of the measured process, nor delays that process.
+ * Calls functions in a separate process, over Node's channel to a forked child. So the work of the bench neither counts
+ * as CPU of the measured process nor delays that process.
  */
 
 /** The functions that a process offers to its parent. */

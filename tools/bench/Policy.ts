@@ -6,7 +6,7 @@ import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
-/* Measures the cost of a policy. The same load is put in turn on a server without rules and on one with fifty rules. */
+/* Measures the cost of a policy. A server without rules and a server with fifty rules get the same load by turns. */
 
 const rules = 50
 

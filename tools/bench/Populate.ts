@@ -3,8 +3,8 @@ import { fill, openEngine, rowsOf } from "./Bulk.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Fills a database as it is after years of service, with accounts, issued orders with their names, authorizations and
- * challenges, and revocations.
+ * Fills a database with what it has after years of service: accounts, issued orders with their names, authorizations
+ * and challenges, and revocations.
  */
 
 /** The number of rows of each kind. */

@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import { temporaryDirectory } from "./Cleanup.ts"
 
 /*
- * Reads figures that cannot be seen from outside the server's process. Node loads a script before the program. On
- * SIGUSR2 this script writes the figures since its last report.
+ * Reads figures that are not visible outside the server's process. Node loads a script before the program. On SIGUSR2,
+ * this script writes the figures since its last report.
  */
 
 const manifest = resolve(import.meta.dirname, "../../package.json")
@@ -92,7 +92,7 @@ const report = () => {
 }
 ${reporting("report()", output)}`
 
-/** A profile as V8 writes it. The first node is the root; a sample is the id of the node that was running. */
+/** A profile as V8 writes it. The first node is the root. A sample is the id of the node that was running. */
 export interface Profile {
   readonly nodes: ReadonlyArray<{
     readonly id: number

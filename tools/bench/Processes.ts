@@ -20,7 +20,7 @@ import { startService } from "./Service.ts"
  * two.
  */
 
-/** After this time a process has done everything that it does once after its start. */
+/** The time after which a process has done everything that it does once after its start. */
 const settlingMillis = 15_000
 const idleMillis = 30_000
 const loadSeconds = 10
@@ -39,7 +39,7 @@ export interface Crowd {
   readonly newSessions: number
   /** The CPU of one idle process in a second, as a mean over the processes. */
   readonly processCpu: number
-  /** Under load: the issuances in a second, and PostgreSQL's CPU for one issuance. */
+  /** The issuances in a second under load, and PostgreSQL's CPU for one issuance. */
   readonly perSecond: number
   readonly databaseCpuPerIssuance: number
 }
@@ -68,7 +68,7 @@ const cpuOf = (services: ReadonlyArray<Service>): number =>
 
 const startCrowd = async (processes: number, databaseUrl: string, { nodeWords, synchronous }: Options) => {
   const options = { databaseUrl, synchronous, nodeWords }
-  // The first worker makes the schema and the CA; the others find them.
+  // The first worker makes the schema and the CA, which the others find.
   const first = await startService({ ...options, role: "worker" })
   const { directory } = first
   const [acme, workers]: [Array<Service>, Array<Service>] = [[], [first]]

@@ -31,7 +31,7 @@ const millisOf = (stat: ReadonlyArray<string>, fields: ReadonlyArray<number>): n
   fields.reduce((sum, index) => sum + Number(stat[index] ?? 0), 0) * millisPerTick
 
 /**
- * Returns the milliseconds that the live threads have run on a processor; undefined if the kernel has no such count.
+ * Returns the milliseconds that the live threads have run on a processor, or undefined if the kernel has no such count.
  */
 const scheduledMillis = (pid: number): number | undefined => {
   let nanos = 0
@@ -116,7 +116,7 @@ export const rssOf = (pid: number): number => {
  */
 export const machineCpu = (): { readonly busy: number; readonly total: number } => {
   const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n", 1)
-  // user, nice, system, idle, iowait, irq, softirq, steal; user already includes guests.
+  // The fields are user, nice, system, idle, iowait, irq, softirq and steal. The time of guests is part of user.
   const ticks = line.split(/\s+/).slice(1, 9).map(Number)
   const total = ticks.reduce((sum, one) => sum + one, 0)
   return { busy: (total - (ticks[3] ?? 0) - (ticks[4] ?? 0)) * millisPerTick, total: total * millisPerTick }

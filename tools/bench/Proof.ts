@@ -15,10 +15,10 @@ export interface Proof {
   readonly offer: (name: string, token: string, content: string) => Promise<void>
 }
 
-/** A token that is always there. The bench requests this token to measure the least cost of a validation. */
+/** A token that always exists. The bench requests this token to measure the minimum cost of a validation. */
 export const lastingToken = "lasting"
 
-/** What a service must know of both servers. */
+/** What a service must know about both servers. */
 export type Ways = Pick<Proof, "httpPort" | "resolver">
 
 /** The name of the profile that does not bypass validation. */

@@ -22,7 +22,7 @@ import type { Dialect } from "./Statements.ts"
 
 /*
  * Measures the cost of the job queue itself. The service's own code enqueues, claims, begins and settles jobs that do
- * nothing, while the table has more and more rows of done jobs.
+ * nothing, with more and more rows of done jobs in the table.
  */
 
 const atOnce = 32
@@ -46,7 +46,7 @@ export interface QueueCost {
   /** The time from `enqueue` to the beginning of the work, in one process and with one job at a time. */
   readonly alone: Percentiles
   readonly histories: ReadonlyArray<HistoryCost>
-  /** The same time if another process enqueues the job: first with NOTIFY, then with polling alone. */
+  /** The same time if another process enqueues the job, first with NOTIFY, and then with only polling. */
   readonly told: Percentiles | undefined
   readonly polled: Percentiles | undefined
 }
@@ -75,7 +75,7 @@ const addHistory = async (dialect: Dialect, where: string, count: number): Promi
     `${columns} SELECT gen_random_uuid(), 'signer_issue', gen_random_uuid()::text, '{}', 'done', ${since} + i % ${day}, 1, 5, ${since}, ${since} + i % ${day}
      FROM generate_series(1, ${count}::bigint) AS n(i)`
   )
-  await client.query("VACUUM ANALYZE jobs") // Autovacuum would do this sooner or later.
+  await client.query("VACUUM ANALYZE jobs") // Autovacuum would do this at some time.
   await client.query("CHECKPOINT") // This writes the new rows to the disk now, and not while the bench measures.
   const { rows: [backend] } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
   await client.end()

@@ -109,7 +109,7 @@ export const queueRun = {
     await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
   },
 
-  /** Enqueues and runs jobs, with `atOnce` of them in progress. When one has run, the next one is enqueued. */
+  /** Enqueues and runs jobs, with `atOnce` of them in progress. When one job has run, the next one is enqueued. */
   run: async ({ atOnce, jobs, seconds }: {
     readonly atOnce: number
     readonly jobs?: number
@@ -132,7 +132,7 @@ export const queueRun = {
       const key = randomUUID()
       asked.push([key, now()])
       await inService(enqueue(key))
-      await delay(40 + 37 * index % 60) // The intervals are irregular, so that no poll can follow them.
+      await delay(40 + 37 * index % 60) // The intervals are irregular, so that polls cannot coincide with them.
     }
     return asked
   },

@@ -3,14 +3,14 @@ import { setTimeout as delay } from "node:timers/promises"
 
 /* Acts as a program or browser of an operator in a separate process, and reads one path after another. */
 
-/** A read: its name in the report, its path, and the expected answer. */
+/** A read, with its name in the report, its path, and the expected answer. */
 export interface Read {
   readonly name: string
   readonly path: string
   /** The expected status, 200 by default. */
   readonly status?: number
   /**
-   * Whether the body is a file that is sent while its rows are read. The reader then disconnects at the first octet.
+   * Whether the body is a file that is sent while its rows are read. If so, the reader disconnects at the first octet.
    */
   readonly isFile?: boolean
 }

@@ -19,8 +19,8 @@ import type { Subject } from "./Subject.ts"
 
 /*
  * Measures how long reads of operators take on a grown database, and how these reads affect clients that issue
- * certificates. Two kinds of windows take turns: in one the clients issue without reads, in the other there are some
- * reads a second.
+ * certificates. Two kinds of windows take turns: one with only clients that issue certificates, and one that also has
+ * some reads a second.
  */
 
 /** The results of one kind of window. Times are milliseconds of one request. CPU is in milliseconds per issuance. */
@@ -34,7 +34,9 @@ interface Side {
   readonly others: number
 }
 
-/** A read without other load: its times, and the CPU of the service, of its readers and of the database together. */
+/**
+ * A read without other load, with its times, and with the CPU of the service, its readers and the database together.
+ */
 interface Alone {
   readonly reading: Reading
   readonly cpu: number
@@ -48,7 +50,7 @@ interface ReadCost {
   readonly first: Alone | undefined
   readonly again: Alone | undefined
   readonly count: number
-  /** Undefined if the windows ended before this read was made. */
+  /** The times under load, or undefined if the windows ended before this read was made. */
   readonly firstOctet: { readonly p50: number; readonly p95: number } | undefined
   readonly whole: { readonly p50: number; readonly p95: number } | undefined
   /** The statuses of answers that were not expected. */
@@ -61,16 +63,19 @@ export interface Spread {
   readonly error: number
 }
 
-/** The results on one database: medians over the rounds, and the reads of all rounds. */
+/** The results on one database, with medians over the rounds, and with the reads of all rounds. */
 export interface ReadsCost {
   readonly name: Dialect
   readonly population: BusyPopulation
-  /** How long it took to fill the database; undefined if an earlier run has filled it. */
+  /** How long it took to fill the database, or undefined if an earlier run filled it. */
   readonly builtSeconds: number | undefined
   readonly concurrency: number
   readonly alone: Side
   readonly beside: Side
-  /** With reads divided by without: medians of the ratios of neighbouring windows, and their standard errors. */
+  /**
+   * The figures with reads divided by those without, as medians of the ratios of neighbouring windows, with their
+   * standard errors.
+   */
   readonly ratio: { readonly p50: Spread; readonly p99: Spread; readonly perSecond: Spread }
   readonly reads: ReadonlyArray<ReadCost>
   readonly readsPerSecond: number
@@ -79,7 +84,10 @@ export interface ReadsCost {
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** The error of a median is estimated as 1.25 times that of the mean, which holds for normally distributed values. */
+/**
+ * Returns the median and its error, which is estimated as 1.25 times that of the mean. This factor is that of normally
+ * distributed values.
+ */
 const spreadOf = (values: ReadonlyArray<number>): Spread => {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1)

@@ -19,7 +19,7 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Measures the cost of relaying. Of the profiles of one service, one signs, two relay to Pebble, and two relay to a
+ * Measures the cost of relaying. One service has five profiles: one signs, two relay to Pebble, and two relay to a
  * second instance of this service, one of them over TLS. The difference between the last two is the cost of TLS.
  */
 
@@ -185,7 +185,7 @@ const measureRig = async (
   const { concurrency, loader } = rig
   const begun = read(rig)
   for (const way of ways) {
-    // The code is the same for every polling interval, so the warm-up leaves out the profile that polls slowly.
+    // The code is the same for every polling interval, so that the warm-up can leave out the profile that polls slowly.
     if (way.pollMillis === usualPoll) continue
     progress(`${name}: warming up, ${way.name}`)
     await turnTo(rig, way, concurrency + (extent.issuances ?? 300))

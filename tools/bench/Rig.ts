@@ -11,12 +11,12 @@ import type { Service } from "./Service.ts"
 export interface Rig {
   readonly service: Service
   readonly loader: Peer<typeof load>
-  /** The database server; undefined on SQLite. */
+  /** The database server, or undefined on SQLite. */
   readonly postmaster: Postmaster | undefined
   readonly concurrency: number
 }
 
-/** What a rig has used up to some moment. Times are in milliseconds. */
+/** What a rig has used up to one time. Times are in milliseconds. */
 export interface Used {
   readonly cpu: number
   readonly database: number

@@ -24,11 +24,11 @@ export interface ServiceOptions {
   readonly directory?: string
   /** Lines to add to the configuration file. */
   readonly configuration?: string
-  /** The only role of the process; every role by default. */
+  /** The only role of the process, by default every role. */
   readonly role?: "acme" | "worker"
   /** Variables to add to the environment. */
   readonly variables?: { readonly [name: string]: string } | undefined
-  /** PEM files for TLS; plain HTTP by default. */
+  /** The PEM files for TLS, by default plain HTTP. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
   /** Whether to run the sources instead of the build. */
   readonly isFromSource?: boolean
@@ -78,7 +78,7 @@ export const configured = (directory: string, configuration = ""): string => {
   return directory
 }
 
-/** Runs a command of the server; returns its output. */
+/** Runs a command of the server, and returns the output. */
 export const runCommand = (
   options: ServiceOptions & { readonly directory: string },
   words: ReadonlyArray<string>,
@@ -105,7 +105,7 @@ export const migrate = (
   return directory
 }
 
-/** Waits until a child has ended. If the child does not end, this sends stronger signals. */
+/** Waits until a child has ended. If the child does not end, sends stronger signals. */
 export const startProcess = (
   command: string,
   words: ReadonlyArray<string>,

@@ -144,7 +144,7 @@ const oneAfterAnother = async (
   for (let round = 0; round < count; round++) {
     if (round % 10 === 0) progress(`signing in: ${round} of ${count}`)
     for (let turn = 0; turn < names.length; turn++) {
-      // The order changes in each round, so that no kind always follows the same one.
+      // The order changes in each round, so that no kind always follows the same other kind.
       const at = (round % 2 === 0 ? turn : names.length - 1 - turn) % names.length
       const before = Procfs.cpuOf(server.pid).total
       const answered = await attempt(server, names[at] ?? "", addressOf(at, round))

@@ -15,9 +15,9 @@ import { summed } from "./Rig.ts"
 import { startService } from "./Service.ts"
 
 /*
- * Measures what it costs if commits wait for a standby. Clients commit small transactions that notify nobody, that
- * notify within the transaction, and that are announced afterwards; then clients issue certificates. A standby always
- * follows, so the machine has the same work whatever a commit waits for.
+ * Measures what it costs if commits wait for a standby. Clients commit small transactions that do not notify, that
+ * notify within the transaction, and that are announced afterwards. Then clients issue certificates. A standby always
+ * follows, so that the machine has the same work whatever a commit waits for.
  */
 
 const rounds = 2
@@ -57,15 +57,15 @@ export interface Rate {
   /** Milliseconds of one commit or issuance. */
   readonly p50: number
   readonly p95: number
-  /** The rate divided by that of commits that notify nobody; only for commits. */
+  /** The rate divided by that of commits that do not notify, only for commits. */
   readonly toPlain: number | undefined
   /** The rate divided by the rate of the same work if commits wait for no standby. */
   readonly toNone: number
-  /** How many notifications a listening session got in a second; only for commits. */
+  /** How many notifications a listening session got in a second, only for commits. */
   readonly heard: number | undefined
 }
 
-/** The figures of everything that was done while commits waited for the same. */
+/** The figures of all work that was done while commits waited in the same way. */
 export interface Condition {
   readonly name: string
   readonly rates: ReadonlyArray<Rate>
@@ -77,7 +77,7 @@ export interface StandbyCost {
   readonly conditions: ReadonlyArray<Condition>
 }
 
-/** One kind of work, and what was done of it. */
+/** One kind of work, and how much of it was done. */
 export interface WorkDone {
   readonly name: string
   readonly isCommit: boolean
@@ -126,7 +126,7 @@ const configure = async (url: string, settings: ReadonlyArray<string>): Promise<
   await client.end()
 }
 
-/** Changes what commits wait for, also in sessions that are already open. */
+/** Changes what commits wait for, even in sessions that are already open. */
 const change = async ({ adminUrl }: PostgresCluster, standbyPort: number, wait: Wait): Promise<void> => {
   const standby = new URL(adminUrl)
   standby.port = `${standbyPort}`
@@ -171,7 +171,7 @@ const serve = async (
   }
 }
 
-/** Measures with everything that a commit can wait for, by turns, at the last concurrency of the options. */
+/** Measures by turns with everything for which a commit can wait, at the last concurrency of the options. */
 export const measureStandby = async (options: Options, progress: Progress): Promise<StandbyCost> => {
   const { extent } = options
   const concurrency = options.concurrency.at(-1) ?? 1
@@ -218,7 +218,7 @@ export const measureStandby = async (options: Options, progress: Progress): Prom
   }
 }
 
-/** Prints a table for everything that commits can wait for. */
+/** Prints a table for each way in which commits can wait. */
 export const standbyReport = (paint: Paint, { concurrency, conditions }: StandbyCost): string =>
   conditions.map(({ name, rates }) =>
     [

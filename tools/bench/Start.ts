@@ -11,7 +11,7 @@ import type { Dialect } from "./Statements.ts"
 
 /** How often the service is started and the command is run. The results are medians. */
 const rounds = 7
-/** After this time the service has done everything that it does once after its start. */
+/** The time after which the service has done everything that it does once after its start. */
 const settlingMillis = 5000
 const idleMillis = 20_000
 

@@ -1,6 +1,6 @@
 /*
- * The statements that one issuance cannot avoid, in the transactions that they need. A service would run only these if
- * it combined as many statements as possible. The issuance has one name and one challenge, and validation is bypassed.
+ * The statements that every issuance needs, in the necessary transactions. A service would run only these statements if
+ * it combined as many as possible. The issuance has one name and one challenge, and validation is bypassed.
  */
 
 export type Dialect = "sqlite" | "postgres"

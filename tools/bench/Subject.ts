@@ -5,7 +5,7 @@ import { runCommand } from "./Service.ts"
 
 /* Common code of the two kinds of operators' reads: lists of the API, and pages of the panel. */
 
-/** The headers with which a reader shows in every request who it is. */
+/** The headers with which a reader identifies itself in every request. */
 export type Shown = { readonly [name: string]: string }
 
 type Serving = ServiceOptions & { readonly directory: string }

@@ -18,7 +18,7 @@ import type { Dialect } from "./Statements.ts"
 
 /*
  * Measures how long a client waits from newOrder to the chain. The name is proved by http-01, and the certificate is
- * signed here or relayed to a second instance of this service.
+ * signed by the service or relayed to a second instance.
  */
 
 /**
@@ -175,7 +175,7 @@ const measureOne = async (
       progress(`${name}: asks again at once, ${way}`)
       add("asks again at once", way, await run(countOf("eager"), false, 1))
       progress(`${name}: heeds Retry-After, ${way}`)
-      // Patient clients wait nearly all of the time, so four at once do not disturb each other.
+      // Patient clients wait nearly all the time, so that four at once do not affect each other.
       add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
       if (!isCertbotInstalled()) continue
       const home = temporaryDirectory()

@@ -4,7 +4,7 @@ import { connect as connectSecure } from "node:tls"
 
 /* The part of HTTP/1.1 that a load generator needs: one request at a time on a connection that stays open. */
 
-/** The address that requests are sent to. */
+/** The address to which requests are sent. */
 export interface Target {
   readonly host: string
   readonly port: number
@@ -18,7 +18,7 @@ export const targetOf = (url: string): Target => {
   return { host: hostname, port: Number(port) || (secure ? 443 : 80), secure }
 }
 
-/** An answer. Its header section stays text, because most header fields are never read. */
+/** An answer. The header section stays text, because most header fields are never read. */
 export interface Answer {
   readonly status: number
   readonly head: string
@@ -76,7 +76,7 @@ setInterval(() => {
   for (const connection of open) connection.giveUp(latest)
 }, 1000).unref()
 
-/** A connection that is opened when it is needed. After the server has closed it, it is opened again. */
+/** A connection that is opened when it is needed, and again after the server has closed it. */
 export class Connection {
   private readonly target: Target
   private socket: Socket | undefined

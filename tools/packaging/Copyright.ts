@@ -53,8 +53,8 @@ const withoutApache = (text: string): string =>
   )
 
 /**
- * Returns the text of the file, made from our licence, the runtime's licence, the notices of bundled code, and the
- * folders of the installed packages.
+ * Returns the text of the file, which is made from the licence of this project, the licence of the runtime, the notices
+ * of bundled code, and the folders of the installed packages.
  */
 export const copyrightOf = (
   { folders, notices, own, runtime }: {

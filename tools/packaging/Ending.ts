@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process"
 
-/* How programs of this folder end: with a sentence, never with a stack trace. */
+/* Ends the programs of this folder with a sentence and never with a stack trace. */
 
 /** Ends the program. The exit code is 1 if this host could not do the work, and 2 if the command line is wrong. */
 export const endWith = (code: 1 | 2, sentence: string): never => {

@@ -27,8 +27,8 @@ import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
  * `npm run deb` makes Debian packages, `build/acme-svc_<version>_<arch>.deb`, of what `npm run build` makes. The
- * packages contain the runtime. Equal sources give equal bytes: every time in a package is that of the last commit, or
- * of SOURCE_DATE_EPOCH.
+ * packages contain the runtime. Equal sources give equal bytes, because every time in a package is that of the last
+ * commit or of SOURCE_DATE_EPOCH.
  */
 
 /** Where the package installs its files. */

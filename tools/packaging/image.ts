@@ -5,8 +5,8 @@ import { type Component, runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
  * `node tools/packaging/image.ts ROOT LIBRARY…` runs on the Debian system that builds the image. It adds Node.js and
- * the packages of the libraries to the image's list of what is shipped. It also puts each package's record, with its
- * licence, where scanners of images look for it.
+ * the packages of the libraries to the image's list of what is shipped. It also copies the record of each package, with
+ * the licence, to the place where scanners of images look.
  */
 
 const [, , root = "", ...libraries] = process.argv
@@ -18,7 +18,10 @@ const release = Object.fromEntries(
   ) => [name, value])
 )
 
-/** Returns the package of a file. The path that dpkg knows may begin with `/usr` when the loader's does not. */
+/**
+ * Returns the package of a file. The path that dpkg knows may begin with `/usr` even if the path of the loader does
+ * not.
+ */
 const packageOf = (file: string): string => {
   const others = [file, file.startsWith("/usr/") ? file.slice("/usr".length) : `/usr${file}`]
   for (const name of others) {
@@ -26,7 +29,7 @@ const packageOf = (file: string): string => {
       const [, found] = /^([^:,\s]+)/.exec(run("dpkg-query", ["--search", name])) ?? []
       if (found !== undefined) return found
     } catch {
-      // In this case dpkg knows the file by its other path.
+      // dpkg knows the file by its other path.
     }
   }
   throw new Error(`${file} is of no package that dpkg knows; the image is built on Debian, or on what is made of it`)

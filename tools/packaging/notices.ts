@@ -22,7 +22,7 @@ interface Manifest {
 const [, , metafile = ""] = process.argv
 const { outputs } = JSON.parse(readFileSync(metafile, "utf8")) as Metafile
 
-/** Returns the folder of a file's package, or undefined for our own files. */
+/** Returns the folder of a file's package, or undefined for a file of this project. */
 const packageOf = (file: string): string | undefined => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
 const bundled = new Set(

@@ -38,8 +38,8 @@ const { description, license, name, version } = JSON.parse(read("package.json"))
 }
 
 /**
- * Returns the place in the lock file of a file's package, or undefined for our own files. The folder of the packages
- * may be a link to another place.
+ * Returns the place in the lock file of a file's package, or undefined for a file of this project. The folder of the
+ * packages may be a link to another place.
  */
 const placeOf = (file: string): string | undefined =>
   /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
@@ -102,7 +102,7 @@ const componentOf = (place: string): Models.Component => {
 }
 
 const places = [...new Set([...bundled, ...beside])].sort()
-// The same version may be in two places. The list has it once.
+// The same version may be in two places, but is in the list only once.
 const components = new Map<string, Models.Component>()
 const shipped = new Map(places.map((place) => {
   const component = componentOf(place)

@@ -8,7 +8,7 @@ import { thisBuild } from "../../test/support/Server.ts"
  * Finds the functions of `src` that run in a service for an operation. The inspector of the service counts the calls.
  */
 
-/** Prepares one operation and returns a function that does it. */
+/** Prepares an operation and returns a function that performs it. */
 export type Prepare = () => (() => Promise<unknown>) | Promise<() => Promise<unknown>>
 
 /** A function that ran for an operation. */
@@ -34,8 +34,8 @@ interface ScriptCoverage {
   }>
 }
 
-// The length of every interval. It is longer than any operation with its job, and equal lengths make the counts
-// comparable.
+// The length of every interval. An interval is longer than any operation with its job, and equal lengths make the
+// counts comparable.
 const intervalMs = 1000
 const intervals = 5
 // The preparation of an operation may cause further work, which is done after this time.
@@ -111,7 +111,7 @@ export const countCalls = async (inspector: string) => {
   /**
    * Returns the functions that run for an operation, which are called more often in an interval with the operation than
    * in an interval without it. Both numbers are medians of several intervals. So loops that run in every interval do
-   * not count, nor does work that is done only now and then.
+   * not count, nor does work that is done only sometimes.
    */
   const walk = async (prepare: Prepare): Promise<ReadonlyArray<Walked>> =>
     [...await usual(prepare)]

@@ -6,9 +6,9 @@ import { freePort } from "../../test/support/Ports.ts"
 import { runToEnd, startServer } from "../../test/support/Server.ts"
 import type { Prepare } from "./Coverage.ts"
 
-/* The operations whose code is measured. Each is done against a separate service. */
+/* The operations whose code is measured, each with a separate service. */
 
-// Every commit with a job wakes the queue, so polling would only make the counts less exact.
+// Every commit with a job wakes the queue, so that polling would only make the counts less exact.
 const config = "[profiles.default]\nenabled = true\nchallenge.bypass = true\n[jobs]\npoll_interval_ms = 60000\n"
 const password = "a long walk through many rooms"
 

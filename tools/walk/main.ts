@@ -19,7 +19,7 @@ const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {
 
 const service = await serve()
 try {
-  // Each operation is done once before the count begins. So code that is loaded or computed on first use does not
+  // Each operation is performed before the count begins, so that what is loaded or computed on first use does not
   // count.
   for (let time = 0; time < 2; time++) {
     for (const prepare of Object.values(service.operations)) await (await prepare())()
