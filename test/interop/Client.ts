@@ -14,27 +14,27 @@ export interface Credential {
   readonly hmacKey: string
 }
 
-/** The environment of one client: everything that it must know and the places where it may write. */
+/** The environment of a client: everything that it must know, and the places where it may write. */
 export interface Workplace {
   readonly server: Server
   /** The directory of the profile that the client uses. */
   readonly directoryUrl: string
-  /** A directory for this client alone. It is also the client's home. */
+  /** A directory for only this client, which is also the client's home. */
   readonly home: string
   readonly challenge: Challenge
   /** Where the service fetches http-01 answers. */
   readonly httpPort: number
   /** Where the service makes tls-alpn-01 handshakes. */
   readonly alpnPort: number
-  /** The server of the zone, which the service also asks. */
+  /** The server of the zone, to which the service also sends its queries. */
   readonly nameServer: NameServer
-  /** The certificate that the service shows as a TLS server; the client has to trust it. */
+  /** The certificate that the service shows as a TLS server, which the client must trust. */
   readonly trust: string
-  /** The profile's requirements on a client that opens an account. */
+  /** The credential that the profile requires of a client that opens an account. */
   readonly credential?: Credential
 }
 
-/** A real ACME client: its features, and how each is used. Features that it does not have are absent. */
+/** A real ACME client, with its features and how each is used. Features that the client lacks are absent. */
 export interface Client {
   readonly name: string
   /** The programs of the client. */
@@ -43,25 +43,25 @@ export interface Client {
   /** The client's package and its version, if the client is not Debian's. */
   readonly pinned?: { readonly package: string; readonly version: string }
   /**
-   * Why the client is not available here, because something is missing that the run does not install; nothing if it is
-   * available.
+   * Returns why the client is not available here if something is missing that the run does not install, and nothing if
+   * the client is available.
    */
   readonly lacks?: () => Promise<string | undefined>
-  /** Fails if the answer to finalize does not wait for the certificate. */
+  /** Whether the client fails if the answer to finalize does not wait for the certificate. */
   readonly needsWaits?: true
-  /** Removes other records at the name of a dns-01 record. */
+  /** Whether the client removes other records at the name of a dns-01 record. */
   readonly ownsRecords?: true
   /** Gets a certificate, and first an account if there is none. */
   readonly issue: (at: Workplace, names: Names) => Promise<unknown>
-  /** Gets another certificate in place of one that is not due for renewal yet. */
+  /** Gets another certificate instead of one that is not due for renewal yet. */
   readonly renew: (at: Workplace, names: Names) => Promise<unknown>
   /** Gets another certificate only because renewal information says that it is time. */
   readonly renewWhenTold?: (at: Workplace, names: Names) => Promise<unknown>
-  /** The chain the client keeps for a name of an order, leaf first. */
+  /** Returns the chain that the client keeps for a name of an order, leaf first. */
   readonly chain: (at: Workplace, names: Names, name: string) => string
   /** Whether the client can open an account with the credential of its workplace. */
   readonly binds?: true
-  /** Asks for a single name that is only in the subject of its request. */
+  /** Whether the client requests a single name only in the subject of the CSR. */
   readonly namesInSubject?: true
   /** Gives the account another contact address. */
   readonly updateContact?: (at: Workplace) => Promise<unknown>

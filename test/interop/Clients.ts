@@ -13,7 +13,7 @@ import { acme2, instantAcme, lers } from "./clients/Rust.ts"
 import { step } from "./clients/Step.ts"
 import { uacme } from "./clients/Uacme.ts"
 
-/** The clients of the run; those that take longest first. */
+/** The clients of the run, beginning with those that take the longest. */
 export const clients: ReadonlyArray<Client> = [
   dehydrated,
   certbot,

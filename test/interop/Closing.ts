@@ -1,13 +1,13 @@
 import type { Outcome } from "./Table.ts"
 import { failuresOf, tableOf } from "./Table.ts"
 
-/* How the programs that play cases end: with a table, the failures, and the numbers that the gate adds up. */
+/* Ends the programs that play cases, with a table, the failures, and the numbers that the gate adds up. */
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Prints the results of all cases; returns whether there were any, and all of them passed. */
+/** Prints the results of all cases. Returns whether there were cases and all of them passed. */
 export const tellOutcomes = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArray<string>): boolean => {
   const failed = outcomes.filter(({ error }) => error !== undefined).length
   say(`\n${tableOf(outcomes, databases)}`)

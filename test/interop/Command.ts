@@ -9,13 +9,13 @@ interface Surroundings {
   readonly cwd?: string
 }
 
-/** Programs that still run when this process ends are ended with it. */
+/** The programs that still run, which are ended when this process ends. */
 const children = new Set<ChildProcessByStdio<null, Readable, Readable>>()
 process.once("exit", () => {
   for (const child of children) child.kill("SIGKILL")
 })
 
-/** Starts a child with only PATH of our environment. Servers are searched in the PATH of root. */
+/** Starts a child with only PATH of this process's environment. Servers are looked for in the PATH of root. */
 const start = (command: string, words: ReadonlyArray<string>, { cwd, env }: Surroundings) => {
   const child = spawn(command, words, {
     ...cwd === undefined ? {} : { cwd },
@@ -27,7 +27,7 @@ const start = (command: string, words: ReadonlyArray<string>, { cwd, env }: Surr
   return child
 }
 
-/** Runs a command to its end and returns its output; fails if it ends with anything but 0, or not in time. */
+/** Runs a command to its end, and returns the output. Fails if the command does not end with 0, or not in time. */
 export const runCommand = (
   command: string,
   words: ReadonlyArray<string>,
@@ -63,7 +63,7 @@ export interface Foreground {
   /** How many matching lines have been written. */
   readonly count: (pattern: RegExp) => number
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Waits for its end and returns how it ended: `ended with 0`. */
+  /** Waits for the end, and returns how the child ended, such as `ended with 0`. */
   readonly ended: () => Promise<string>
   readonly stop: () => Promise<void>
 }
@@ -137,14 +137,14 @@ export const startForeground = async (
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 
-/** Replaces the system's bundle of CA certificates by our own for one command, in a mount namespace of that command. */
+/** Replaces the system's bundle of CA certificates for one command, in a mount namespace of that command. */
 const trusting = (bundle: string, command: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const user = process.getuid?.() === 0 ? [] : ["--map-root-user"]
   const script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\""
   return ["--mount", ...user, "sh", "-c", script, bundle, systemBundle, command, ...words]
 }
 
-/** Runs a command that trusts only the system's bundle of CA certificates, with our bundle in its place. */
+/** Runs a command that trusts only the system's bundle of CA certificates, with the given bundle in its place. */
 export const runTrusting = (
   bundle: string,
   command: string,

@@ -17,7 +17,7 @@ import type { Outcome } from "./Table.ts"
 
 /*
  * The forwarder that the relay's http01 needs on port 80. A service relays to a second service, which validates through
- * each of the recipes of docs/recipes/.
+ * a forwarder with each of the recipes in docs/recipes/.
  */
 
 const docs = resolve(import.meta.dirname, "../../docs")
@@ -51,7 +51,7 @@ interface Stage {
 
 const stands = (token: string) => `${token}.${"k".repeat(43)}`
 
-/** Puts a token where the relay puts its own tokens. */
+/** Stores a token where the relay stores its own tokens. */
 const publish = async ({ relay: { server } }: Stage, token: string): Promise<void> => {
   const now = Math.floor(Date.now() / 1000)
   await sqlAt(
@@ -111,7 +111,7 @@ const refused = [
   `CONNECT 127.0.0.1:3000`
 ]
 
-/** These requests may count as requests for the token that they resolve to, and for nothing else. */
+/** These requests may count as requests for the token to which they resolve, but for nothing else. */
 const resolved = [
   `GET ${prefix}T?x=y`,
   `GET ${prefix}T?/../../../health`,
@@ -136,8 +136,8 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
 
   const completed = () => server.records().filter(({ fields }) => fields["event"] === "request_completed")
   /**
-   * Returns when everything that has reached the service so far is in the log. A last request, which is logged after
-   * all others, shows that.
+   * Waits until everything that has reached the service so far is in the log, by a last request that is logged after
+   * all others.
    */
   const settled = async () => {
     const last = `${prefix}${randomBytes(16).toString("base64url")}`
@@ -166,7 +166,7 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
   const bodies = [
     raw(port, known, ["Content-Length: 3"], "abc"),
     raw(port, known, [chunked], "3\r\nabc\r\n0\r\n\r\n"),
-    // If the forwarder believed one of the two lengths and the service the other, this would be two requests.
+    // If the forwarder used one of the two lengths and the service the other, these would be two requests.
     raw(port, known, ["Content-Length: 40", chunked], "0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n")
   ]
   const reached = await met(() => Promise.all([...bodies, ...lines(resolved).map((line) => raw(port, line))]))
@@ -191,7 +191,7 @@ const issues = async (stage: Stage): Promise<void> => {
   }
 }
 
-/** No server listens at the address of the recipe. */
+/** Checks what happens if no server listens at the address of the recipe. */
 const goesWithout = async ({ forwarder, relay: { trust } }: Stage): Promise<void> => {
   const [port, backend] = [await freePort(), await freePort()]
   await forwarding(forwarder, { port, backend, trust }, async () => {
@@ -200,7 +200,7 @@ const goesWithout = async ({ forwarder, relay: { trust } }: Stage): Promise<void
   })
 }
 
-/** Returns the service shows another certificate than the trusted one. */
+/** Checks what happens if the service shows a certificate other than the trusted one. */
 const trustsNobodyElse = async ({ forwarder, relay: { server }, upstream }: Stage): Promise<void> => {
   const port = await freePort()
   await forwarding(forwarder, { port, backend: server.port, trust: upstream.caFile }, async () => {
@@ -223,7 +223,7 @@ const plays: ReadonlyArray<Play> = [
   { name: "says that nobody listens", play: goesWithout }
 ]
 
-/** Returns the forwarders run one after another, so that the log of the service is about one of them. */
+/** Plays the forwarders one after another, so that the log of the service is about one of them. */
 const playAll = async (stage: Stage, say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const { forwarder, port, relay: { server, trust } } = stage
   const outcomes: Array<Outcome> = []
@@ -259,7 +259,7 @@ const relaying = (name: string, upstream: string): string =>
     ""
   ].join("\n")
 
-/** Returns the chosen forwarders before one relay of their own. */
+/** Plays the chosen forwarders in front of a relay of their own. */
 const playBehind = async (
   chosen: ReadonlyArray<Forwarder>,
   tls: boolean,
@@ -281,7 +281,7 @@ const playBehind = async (
       const server = await startServer({
         port,
         tls,
-        // This is a name, because forwarders compare names and not addresses.
+        // The host is a name, because forwarders compare names and not addresses.
         env: tls ? { ACME_SVC_SERVER__BASE_URL: `https://localhost:${port}` } : {},
         config: "[challenge]\nbypass = true\n" +
           chosen.map((forwarder) => relaying(slugOf(forwarder), upstream.profileUrl(slugOf(forwarder)))).join("")
@@ -305,13 +305,13 @@ const playBehind = async (
   }
 }
 
-/** Returns the programs of {@link playForwarders}: all of them, or those whose names `isChosen` accepts. */
+/** Returns the programs of {@link playForwarders}, either all or those whose names `isChosen` accepts. */
 export const forwarderCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
   const commands = forwarders.filter(({ name }) => isChosen(name)).map(({ command }) => command)
   return commands.length === 0 ? [] : [...commands, "curl"]
 }
 
-/** Plays every recipe before a service on plain HTTP and before one on TLS. */
+/** Plays every recipe in front of a service with plain HTTP, and in front of one with TLS. */
 export const playForwarders = async (
   say: (text: string) => void,
   isChosen: (name: string) => boolean = () => true

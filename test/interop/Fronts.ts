@@ -10,7 +10,7 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * docs/recipes/front.nginx.conf before two acme processes that are restarted one after the other, under load. The
+ * docs/recipes/front.nginx.conf in front of two acme processes that are restarted one after the other, under load. The
  * recipe is unchanged except for ports and files.
  */
 

@@ -19,7 +19,7 @@ describe("programs that are kept between runs", () => {
     assert.strictEqual(readFileSync(join(second, "program"), "utf8"), "two")
   })
 
-  it("never include one that was made only in part", async () => {
+  it("never include a program that was made only in part", async () => {
     const root = freshDirectory()
     const failed = await rejection(kept("client", ["1"], async (folder) => {
       await filled("half")(folder)
@@ -29,7 +29,7 @@ describe("programs that are kept between runs", () => {
     assert.deepStrictEqual(readdirSync(root), [])
   })
 
-  it("are those of the run that finishes first, if two runs make the same", async () => {
+  it("are those of the run that finishes first if two runs make the same program", async () => {
     const root = freshDirectory()
     const folder = await kept("client", ["1"], async (folder) => {
       await kept("client", ["1"], filled("other"), root)

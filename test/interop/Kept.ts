@@ -14,14 +14,14 @@ const folderOf = (name: string, madeOf: ReadonlyArray<string>, root: string): st
   return join(root, `${name}-${digest.slice(0, 16)}`)
 }
 
-/** Returns whether something made of these inputs is kept. */
+/** Returns whether something that was made from these inputs is kept. */
 export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string = keptIn()): boolean =>
   existsSync(folderOf(name, madeOf, root))
 
 /**
- * Returns the folder of something kept; `make` fills it unless it exists. `madeOf` must determine the whole content;
- * with another list it is made again. Another run may make the same at the same time. The result of the first one to
- * finish is used.
+ * Returns the folder of something that is kept. `make` fills the folder unless it exists. `madeOf` must determine the
+ * whole content, which is made again for another list. If two runs make the same at the same time, the result of the
+ * first one to finish is used.
  */
 export const kept = async (
   name: string,
@@ -44,12 +44,12 @@ export const kept = async (
   return folder
 }
 
-/** Calls `make` when it is first needed, and never again in this process. */
+/** Calls `make` when its result is first needed, and never again in this process. */
 export const once = <A>(make: () => Promise<A>): () => Promise<A> => {
   let made: Promise<A> | undefined
   return () => made ??= make()
 }
 
-/** Returns the environment of the caller. It names the registries and the CAs that are trusted for them. */
+/** Returns the environment of the caller, which names the registries and the CAs that are trusted for them. */
 export const registryEnvironment = (): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))

@@ -14,7 +14,9 @@ export interface NameServer {
   readonly key: { readonly name: string; readonly secret: string }
   /** The same key with every algorithm that a relay knows. */
   readonly tsigKeys: ReadonlyArray<TsigKeyText>
-  /** `<script> add <name> <text>` adds a TXT record to the zone, `<script> delete <name> <text>` removes it. */
+  /**
+   * `<script> add <name> <text>` adds a TXT record to the zone, and `<script> delete <name> <text>` removes the record.
+   */
   readonly script: string
   /** Changes the zone by lines of nsupdate. */
   readonly update: (...lines: ReadonlyArray<string>) => Promise<void>
@@ -25,11 +27,11 @@ export interface NameServer {
   readonly stop: () => Promise<void>
 }
 
-/** A key the name server knows. */
+/** A key that the name server knows. */
 export interface TsigKeyText {
   readonly name: string
   readonly algorithm: "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
-  /** Standard base64. */
+  /** The secret in standard base64. */
   readonly secret: string
 }
 
@@ -41,7 +43,7 @@ export const aliases = `keys.${zone}`
 
 const keyName = "hooks"
 
-/** Every host of the zone is this machine. */
+/** The zone, in which every host is this machine. */
 const zoneFile = [
   "$TTL 0",
   "@ SOA ns hostmaster 1 3600 600 86400 0",
@@ -77,7 +79,7 @@ const configuration = (
     "  recursion no;",
     "  notify no;",
     "  querylog yes;",
-    // An answer that does not fit into the smallest packet has to be requested again over TCP.
+    // An answer that does not fit into the smallest packet must be requested again over TCP.
     "  max-udp-size 512;",
     "};",
     `zone "${zone}" { type primary; file "zone"; allow-update { ${
@@ -86,10 +88,10 @@ const configuration = (
     ""
   ].join("\n")
 
-/** Starts the name server; the caller stops it. */
+/** Starts the name server, which the caller stops. */
 export const startNameServer = async (): Promise<NameServer> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-named-"))
-  // Clients that give up root also call the script.
+  // Clients that give up the rights of root also call the script.
   chmodSync(directory, 0o755)
   const port = await freePort()
   const secret = randomBytes(32).toString("base64")

@@ -14,9 +14,9 @@ import { compileSchemas, installSpectral, lintByRedocly, lintBySpectral, validat
 import type { Outcome } from "./Table.ts"
 
 /*
- * Tests the API of operators against its own OpenAPI document. Linters and validators read the document. Types are made
- * from it, a program is compiled with those types and run against the service, and every answer that the program got is
- * checked against the document.
+ * Compares the API of operators with its OpenAPI document. Linters and validators read the document. A program is
+ * compiled with types that are made from the document, and is run with the service. Every answer that the program got
+ * is compared with the document.
  */
 
 const name = "openapi"
@@ -65,7 +65,7 @@ interface Place {
   readonly server: Server
   readonly databaseUrl: string | undefined
   readonly baseUrl: string
-  /** The folder of the program, with the types and everything it writes. */
+  /** The folder of the program, with the types and everything that the program writes. */
   readonly home: string
 }
 
@@ -79,7 +79,7 @@ const makeOperators = async ({ databaseUrl, server: { directory } }: Place): Pro
   }
 }
 
-/** Returns a certificate that was relayed, and two accounts, each with two certificates. */
+/** Gets a relayed certificate, and makes two accounts with two certificates each. */
 const issue = async ({ server }: Place): Promise<void> => {
   const relayed = await AcmeSession.open(server.profileUrl("relayed"))
   await relayed.register()
@@ -139,7 +139,7 @@ const reload = async ({ server }: Place, settings: Settings): Promise<void> => {
   await server.waitForEvent("server_config_reloaded", { where: ({ fields }) => fields["generation"] === reloads + 1 })
 }
 
-/** Locks the database while `use` runs, so that nothing can be written, or no attempt can be counted. */
+/** Locks the database while `use` runs, so that nothing can be written or no attempt can be counted. */
 const whileHeld = async <A>({ databaseUrl, server }: Place, use: () => Promise<A>): Promise<A> => {
   if (databaseUrl === undefined) {
     const database = new SqliteDatabase(join(server.directory, "sqlite.db"))
@@ -153,7 +153,7 @@ const whileHeld = async <A>({ databaseUrl, server }: Place, use: () => Promise<A
   return use().finally(() => client.end())
 }
 
-/** Compares the answers with the document; returns how many there were. */
+/** Compares the answers with the document, and returns how many there were. */
 const holdAnswers = (document: OpenApiDocument, { home }: Place): string => {
   const { faultOf } = makeDocumented(document)
   const answers = readFileSync(join(home, "answers"), "utf8").trim().split("\n").map((line): Received =>

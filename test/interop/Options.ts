@@ -2,11 +2,11 @@ import { parseArgs } from "node:util"
 
 /** The options of `npm run interop`. */
 export interface Options {
-  /** Parts of the names of what is run. Everything runs if there is none. */
+  /** Parts of the names of what is run. Without parts, everything is run. */
   readonly parts: ReadonlyArray<string>
-  /** Folders of checkouts of certbot's source, each a client of its own. */
+  /** Folders of checkouts of certbot's source, each of which is a client of its own. */
   readonly certbots: ReadonlyArray<string>
-  /** Plays only the faults, every fault at every upstream; parts of names select the upstreams. */
+  /** Whether only the faults are played, with every fault at every upstream. Parts of names select the upstreams. */
   readonly upstreams: boolean
 }
 
@@ -22,7 +22,7 @@ zone updates, relay, upstreams, mail, systemd, openapi, and each guide of docs/c
 `
 
 /**
- * Reads the options, and fails with what is wrong. Undefined if the usage was requested, which has then been printed.
+ * Reads the options, and fails with what is wrong. Returns undefined after printing the usage if that was requested.
  */
 export const readOptions = (words: ReadonlyArray<string>): Options | undefined => {
   const { positionals, values } = parseArgs({

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs"
 import { runCommand } from "./Command.ts"
 
-/** Debian's package of every program whose package has another name. */
+/** The Debian package of every program whose package has a different name. */
 const packages: Readonly<Record<string, string>> = {
   a2enmod: "apache2",
   apache2: "apache2-bin",
@@ -22,13 +22,13 @@ const packages: Readonly<Record<string, string>> = {
   ualpn: "uacme"
 }
 
-/** Debian's Python, whatever other python3 is on the path. */
+/** Returns a command that imports a module with Debian's Python, whatever other python3 is on the path. */
 const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${module}`] as const
 
-/** Returns where Debian puts the sources of Go's libraries. */
+/** Returns a command that checks whether Debian's sources of a Go library are installed. */
 const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${library}`] as const
 
-/** The way to find out whether a library is installed, which is not a program. */
+/** The commands that find out whether libraries are installed. */
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   "golang-github-caddyserver-certmagic-dev": sourceOf("github.com/caddyserver/certmagic"),
   "golang-golang-x-crypto-dev": sourceOf("golang.org/x/crypto/acme/autocert"),
@@ -52,10 +52,13 @@ const exists = (command: string): Promise<boolean> => {
   return runCommand(program, words).then(() => true, () => false)
 }
 
-/** Packages ask this policy before they start their daemons; 101 means no. */
+/** The policy that packages ask before they start their daemons. 101 means no. */
 const policy = "/usr/sbin/policy-rc.d"
 
-/** Returns whether we may remove the policy again. A policy that existed before is kept. */
+/**
+ * Forbids packages to start their daemons. Returns whether the policy may be removed again, which it may not if it
+ * existed before.
+ */
 const forbidDaemons = (): boolean => {
   try {
     writeFileSync(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 })
@@ -77,7 +80,7 @@ const aptGet = async (wanted: ReadonlyArray<string>): Promise<void> => {
   }
 }
 
-/** Installs missing packages with apt-get; fails with the names of those that cannot be installed. */
+/** Installs missing packages with apt-get. Fails with the names of those that cannot be installed. */
 export const install = async (commands: ReadonlyArray<string>, say: (text: string) => void): Promise<void> => {
   const missing = new Set<string>()
   for (const command of commands) {
@@ -96,7 +99,10 @@ export const install = async (commands: ReadonlyArray<string>, say: (text: strin
   }
 }
 
-/** Returns what Debian knows about the packages, one line for each. Empty if Debian did not install them. */
+/**
+ * Returns what Debian knows about the packages, with one line for each, and with none for those that Debian did not
+ * install.
+ */
 export const versionsOf = (commands: ReadonlyArray<string>): Promise<string> =>
   runCommand("dpkg-query", ["--show", "--showformat=${Package} ${Version}\\n", ...new Set(commands.map(packageOf))])
     .then((text) => text.trim(), () => "")

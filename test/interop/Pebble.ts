@@ -10,24 +10,24 @@ import { startForeground } from "./Command.ts"
 /** A running Pebble that is the upstream CA of a relay. */
 export interface Pebble {
   readonly directoryUrl: string
-  /** The certificate that it shows, in PEM. Relays to it have to trust it. */
+  /** The certificate that Pebble shows, in PEM, which relays must trust. */
   readonly shown: string
-  /** A file with its root certificate, in PEM. */
+  /** A file with the root certificate, in PEM. */
   readonly rootFile: string
-  /** Its state of a certificate, by the hexadecimal serial number. */
+  /** Returns the state of a certificate at Pebble, by the hexadecimal serial number. */
   readonly stateOf: (serial: string) => Promise<string>
-  /** How many orders it has opened, for all accounts. */
+  /** Returns how many orders Pebble has opened, for all accounts. */
   readonly orders: () => number
   readonly stop: () => Promise<void>
 }
 
-/** How it is started. */
+/** How Pebble is started. */
 export interface PebbleOptions {
   /** The server at which names are looked up. */
   readonly nameServer: string
   /** The port at which http-01 answers are requested. */
   readonly httpPort: number
-  /** Whether it accepts every challenge without a check. */
+  /** Whether Pebble accepts every challenge without a check. */
   readonly believes: boolean
 }
 
@@ -38,7 +38,7 @@ const isListening = ({ hostname, port }: URL): Promise<boolean> =>
     socket.once("connect", () => socket.destroy())
   })
 
-/** The number of nonces in a hundred that it refuses when they are used. */
+/** The percentage of nonces that Pebble refuses when they are used. */
 const refusedNonces = 20
 
 /** Starts a Pebble that refuses a fifth of the nonces that it gets. */
@@ -63,7 +63,7 @@ export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOpti
       })
       outgoing.once("error", reject).end()
     })
-  // It reports that it listens before it does so, and its two listeners start one after the other.
+  // Pebble reports that it listens before it does so, and its two listeners start one after the other.
   const begun = async (url: string) => {
     for (let tries = 0; tries < 200; tries++) {
       if (await isListening(new URL(url))) return

@@ -14,8 +14,8 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * The reverse proxies of docs/admin.md, in front of the listener of operators: each with the lines of the document,
- * except for ports and files. Clients speak TLS to the proxy, from their own addresses.
+ * The reverse proxies of docs/admin.md, in front of the listener of operators, each with the lines of the document
+ * except for ports and files. Clients speak TLS to the proxy, from addresses of their own.
  */
 
 const name = "acme-admin.example.org"
@@ -23,7 +23,7 @@ const origin = `https://${name}`
 const password = "Wrocław tramway, 4 stops"
 const document = readFileSync(resolve(import.meta.dirname, "../../docs/admin.md"), "utf8")
 
-/** The addresses of clients. The proxy has none of them, and only a forged header contains the last one. */
+/** The addresses of clients, none of which is an address of the proxy. Only a forged header contains the last one. */
 const [client, other, third, forged] = ["127.0.0.7", "127.0.0.8", "127.0.0.9", "203.0.113.9"] as const
 
 const check: (holds: boolean, what: string) => asserts holds = (holds, what) => {
@@ -70,7 +70,7 @@ const nginx: Proxy = {
     const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     await runCommand("openssl", [...made, ...subject, "-keyout", key, "-out", certificate])
     const recipe = edited(blockBehind("nginx:", "text"), [
-      // This replacement comes first, because the port of another place may begin with these digits.
+      // This replacement comes first, because a port that is inserted elsewhere may begin with these digits.
       ["127.0.0.1:3001", `127.0.0.1:${backend}`],
       ["listen 443 ssl", `listen 127.0.0.1:${port} ssl`],
       ["/etc/ssl/acme-admin.pem", certificate],
@@ -290,7 +290,7 @@ const playBehind = async (proxy: Proxy, say: (text: string) => void): Promise<Re
   return outcomes
 }
 
-/** Waits until the proxy has its certificate. Caddy reports it a moment before it uses it. */
+/** Waits until the proxy shows its certificate. Caddy reports the certificate shortly before using it. */
 const showsCertificate = async (stage: Stage): Promise<void> => {
   for (const end = Date.now() + patienceMs;;) {
     try {
@@ -305,11 +305,11 @@ const showsCertificate = async (stage: Stage): Promise<void> => {
 
 const isMeant = (isChosen: (name: string) => boolean) => (proxy: Proxy) => isChosen(`proxy ${proxy.name}`)
 
-/** Returns the programs of {@link playProxies}: all of them, or those whose names `isChosen` accepts. */
+/** Returns the programs of {@link playProxies}, either all or those whose names `isChosen` accepts. */
 export const proxyCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> =>
   proxies.filter(isMeant(isChosen)).map(({ command }) => command)
 
-/** Plays every proxy of the document in front of its own listener. */
+/** Plays every proxy of the document in front of a listener of its own. */
 export const playProxies = async (
   say: (text: string) => void,
   isChosen: (name: string) => boolean = () => true

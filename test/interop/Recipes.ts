@@ -7,17 +7,19 @@ import type { Foreground } from "./Command.ts"
 import { startForeground } from "./Command.ts"
 
 /*
- * Programs that run the recipes of docs/recipes/ for the forwarder that the relay's http01 needs on port 80: each
- * recipe unchanged except for ports, addresses and the file of trusted CAs.
+ * Programs that run the recipes of docs/recipes/ for the forwarder that the relay's http01 needs on port 80. Each
+ * recipe is unchanged except for ports, addresses and the file of trusted CAs.
  */
 
 /** The values that a recipe needs in this run. */
 export interface Site {
-  /** The port of the forwarder in place of port 80. */
+  /** The port of the forwarder, instead of port 80. */
   readonly port: number
   /** The port of the service on 127.0.0.1. */
   readonly backend: number
-  /** The certificate that the service must show. If it is left out, the forwarder speaks plain HTTP to the service. */
+  /**
+   * The certificate that the service must show. If this is left out, the forwarder speaks plain HTTP to the service.
+   */
   readonly trust: string | undefined
   /** A directory for everything that the program writes. */
   readonly directory: string

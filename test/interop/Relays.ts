@@ -15,8 +15,8 @@ import { startPebble } from "./Pebble.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * certbot at this service, which relays to Pebble with each strategy; and the same while the service is killed again
- * and again.
+ * certbot uses this service, which relays to Pebble with each strategy, and also while the service is killed again and
+ * again.
  */
 
 /** The programs that these relays need. */
@@ -41,9 +41,9 @@ interface Stage {
   readonly home: string
   readonly httpPort: number
   readonly nameServer: NameServer
-  /** This Pebble accepts every proof of this service without a check. */
+  /** The Pebble that accepts every proof of this service without a check. */
   readonly believing: Pebble
-  /** This Pebble validates by itself. */
+  /** The Pebble that validates. */
   readonly looking: Pebble
 }
 
@@ -70,18 +70,18 @@ const configOf = (believing: Pebble, looking: Pebble, nameServer: NameServer, ke
     `tsig_algorithm = "${algorithm}"`
   ]
   return [
-    // Every kill uses up an attempt of each order in progress.
+    // Each kill uses up an attempt of each order in progress.
     "[jobs]\nmax_attempts = 50",
     profileOf("bypass", believing, "bypass"),
     profileOf("http01", looking, "http01"),
     profileOf("dns01", looking, "dns01", dns01("dns01")),
-    // The same signer as another profile's: both share one account at the upstream.
+    // This signer is the same as that of another profile, so that both share one account at the upstream.
     "[profiles.killed.challenge]\nbypass = true",
     profileOf("killed", looking, "dns01", dns01("killed"))
   ].join("\n")
 }
 
-/** Plays scenarios in turn. After the first failure no other is tried. */
+/** Plays scenarios one after another. After the first failure, no other is tried. */
 const playAll = async (
   { database }: Stage,
   challenge: string,
@@ -137,10 +137,13 @@ const byStrategy = async (
   })
 }
 
-/** Both databases are tried at the same time, and share one zone. */
+/** Returns a host for each database, because both are tried at the same time and share one zone. */
 const killedHost = (database: string): string => `killed-${database.toLowerCase()}.${zone}`
 
-/** Orders that are relayed while the service is killed: each is one order at the upstream, and ends with a certificate. */
+/**
+ * Relays orders while the service is killed, and checks that each is one order at the upstream and ends with a
+ * certificate.
+ */
 const killedAtRandom = async ({ database, databaseUrl, looking, server }: Stage): Promise<void> => {
   const before = looking.orders()
   const nameOf = (index: number) => `k${index}.${killedHost(database)}`
@@ -149,7 +152,7 @@ const killedAtRandom = async ({ database, databaseUrl, looking, server }: Stage)
   if (opened !== orders) throw new Error(`${opened} orders at the upstream for ${orders} here`)
 }
 
-/** Returns the zone contains none of the records that were published to prove names. */
+/** Checks that the zone contains none of the records that were published to prove names. */
 const nothingLeft = async ({ database, nameServer }: Stage): Promise<void> => {
   const left = (await nameServer.transfer()).filter((line) =>
     line.startsWith("_acme-challenge.k") && line.includes(`.${killedHost(database)}.`) && line.includes(" TXT ")
@@ -165,7 +168,7 @@ const onDatabase = async (
 ): Promise<ReadonlyArray<Outcome>> => {
   const home = mkdtempSync(join(tmpdir(), "acme-relays-"))
   const [port, httpPort] = [await freePort(), await freePort()]
-  // Pebble asks for http-01 at the address of this service, as if a forwarder stood before it.
+  // Pebble validates http-01 at the address of this service, as if there were a forwarder.
   const upstream = { nameServer: nameServer.address, httpPort: port }
   const believing = await startPebble({ ...upstream, believes: true })
   const looking = await startPebble({ ...upstream, believes: false })
@@ -203,7 +206,7 @@ const onDatabase = async (
   }
 }
 
-/** Plays everything on both databases, each with a TSIG key of another algorithm. */
+/** Plays everything on both databases, each with a TSIG key of a different algorithm. */
 export const playRelays = async (
   nameServer: NameServer,
   freshPostgres: () => Promise<string>,

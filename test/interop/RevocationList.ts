@@ -9,7 +9,7 @@ import { runCommand } from "./Command.ts"
 
 const patienceMs = 20_000
 
-/** Reads a URL over HTTP, or HTTPS with the certificates of a file. */
+/** Reads a URL over HTTP, or over HTTPS with the certificates of a file. */
 export const download = (url: string, trust: string): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(patienceMs)
@@ -28,13 +28,13 @@ export const download = (url: string, trust: string): Promise<Buffer> =>
     })
   })
 
-/** A revocation list: its number, and the path of its PEM file. */
+/** A revocation list, with its number and the path of its PEM file. */
 export interface RevocationList {
   readonly number: bigint
   readonly file: string
 }
 
-/** Returns the list the service publishes now. */
+/** Returns the list that the service publishes now. */
 export const currentList = async (at: Workplace): Promise<RevocationList> => {
   const [der, file] = ["der", "pem"].map((form) => join(at.home, `crl.${form}`))
   if (der === undefined || file === undefined) throw new Error("no place for the list")
@@ -46,7 +46,7 @@ export const currentList = async (at: Workplace): Promise<RevocationList> => {
   return { number: BigInt(digits), file }
 }
 
-/** Returns the first list found whose number is above `number`. */
+/** Waits for a list whose number is above `number`, and returns it. */
 export const listAfter = async (at: Workplace, number: bigint): Promise<RevocationList> => {
   const end = performance.now() + patienceMs
   for (;;) {
@@ -57,7 +57,7 @@ export const listAfter = async (at: Workplace, number: bigint): Promise<Revocati
   }
 }
 
-/** Fails unless openssl refuses the leaf of a chain because this list names it. */
+/** Fails unless OpenSSL refuses the leaf of a chain because this list names the leaf. */
 export const verifyRevoked = async (pem: string, at: Workplace, host: string, list: RevocationList): Promise<void> => {
   const verdict = await verifyChain(pem, at.server.caFile, host, list.file).then(() => "it is good", String)
   if (!verdict.includes("certificate revoked")) throw new Error(`${host} should be revoked, but: ${verdict}`)

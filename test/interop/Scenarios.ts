@@ -5,12 +5,12 @@ import type { Challenge, Client, Credential, Names, Workplace } from "./Client.t
 import { aliases } from "./NameServer.ts"
 import { currentList, listAfter, verifyRevoked } from "./RevocationList.ts"
 
-/** A client in use. `host` is a name for which only this client gets certificates. */
+/** A client that is used in scenarios. `host` is a name for which only this client gets certificates. */
 export interface Stage {
   readonly client: Client
   readonly at: Workplace
   readonly host: string
-  /** Runs a command of the service beside the server and returns its output. */
+  /** Runs a command of the service while the server runs, and returns the output. */
   readonly command: (...words: ReadonlyArray<string>) => Promise<string>
 }
 
@@ -21,8 +21,8 @@ export const boundProfile = "bound"
 export interface Scenario {
   readonly name: string
   /**
-   * Whether this client can do the act. Scenarios that do not concern a challenge use only the client's first
-   * challenge.
+   * Returns whether this client can do the act. Scenarios that do not depend on the challenge use only the client's
+   * first challenge.
    */
   readonly isFor: (client: Client, challenge: Challenge) => boolean
   readonly play: (stage: Stage) => Promise<void>
@@ -51,7 +51,7 @@ const renew = async (stage: Stage, ...names: Names): Promise<void> => {
 
 const namesOf = (host: string): Names => [host, `www.${host}`]
 
-/** Returns a new certificate is revoked, but the client's other certificate is not. */
+/** Gets a new certificate and revokes it, and checks that the client's other certificate is not revoked. */
 const revoke = async (stage: Stage, host: string, how: Client["revoke"]): Promise<void> => {
   const { at, client } = stage
   await issue(stage, host)
@@ -75,7 +75,7 @@ const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
 const once = (can: (client: Client) => unknown) => (client: Client, challenge: Challenge) =>
   can(client) !== undefined && client.challenges[0] === challenge
 
-/** The scenarios, in the order in which they run. Earlier ones make what later ones need. */
+/** The scenarios, in the order in which they run. Earlier scenarios make what later ones need. */
 export const scenarios: ReadonlyArray<Scenario> = [
   {
     name: "issue",
@@ -139,7 +139,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
       const { items: [order] }: { readonly items: ReadonlyArray<{ readonly id: string }> } = JSON.parse(
         await stage.command("order", "list", "--cert-serial", serial, "--json")
       )
-      // For a revoked certificate the service says that it should have been renewed already.
+      // For a revoked certificate, the service answers that the time for the renewal has passed.
       await stage.command("order", "revoke", order?.id ?? "", "--yes")
       await client.renewWhenTold?.(at, names)
       await verify(stage, names)

@@ -8,7 +8,7 @@ export interface Outcome {
   readonly error?: string
 }
 
-/** Returns a line for every scenario of every client, a column for every database. */
+/** Returns a table with a line for every scenario of every client, and with a column for every database. */
 export const tableOf = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArray<string>): string => {
   const rows = new Map<string, Array<string>>()
   for (const { challenge, client, database, error, milliseconds, scenario } of outcomes) {
@@ -26,7 +26,7 @@ export const tableOf = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArr
   )
 }
 
-/** Returns a line for each failed scenario; `.ci/run` repeats these lines at its end. */
+/** Returns a line for each failed scenario. `.ci/run` repeats these lines at its end. */
 export const failuresOf = (outcomes: ReadonlyArray<Outcome>): string =>
   outcomes.flatMap(({ challenge, client, database, error, scenario }) => {
     if (error === undefined) return []

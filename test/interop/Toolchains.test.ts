@@ -10,7 +10,7 @@ afterEach(() => {
   process.env["PATH"] = path
 })
 
-/** Returns the PATH has only a compiler that reports this version. */
+/** Sets PATH to a folder with only a compiler that reports this version. */
 const only = (command: string, said: string): void => {
   const folder = freshDirectory()
   writeFileSync(join(folder, command), `#!/bin/sh\necho '${said}'\n`)
@@ -25,7 +25,7 @@ describe("a toolchain", () => {
       ["go", "go1.26", "1.25.8"],
       ["cargo", "cargo 1.100.0 (f2d3ce0bd 2026-03-21)", "1.89"]
     ] as const
-  )("%s that says %s is new enough for %s", async (command, said, wanted) => {
+  )("is new enough if it is a %s that reports %s and %s is needed", async (command, said, wanted) => {
     only(command, said)
     assert.isUndefined(await lacks(command, wanted))
   })
@@ -35,12 +35,12 @@ describe("a toolchain", () => {
       ["go", "go1.25", "1.25.8", "and 1.25 is here"],
       ["cargo", "cargo 1.65.0", "1.89", "and 1.65.0 is here"]
     ] as const
-  )("%s that says %s is too old for %s, and the message says so", async (command, said, wanted, told) => {
+  )("is reported as too old if it is a %s that reports %s and %s is needed", async (command, said, wanted, told) => {
     only(command, said)
     assert.include(await lacks(command, wanted) ?? "", told)
   })
 
-  it("is required if no compiled program is kept, and the gate never compiles one", async () => {
+  it("is required if no compiled program is kept, but the gate never compiles one", async () => {
     only("cargo", "cargo 1.65.0")
     const gate = process.env["CI"]
     try {
@@ -55,7 +55,7 @@ describe("a toolchain", () => {
     }
   })
 
-  it("that is absent is reported as absent", async () => {
+  it("is reported as absent if it is not installed", async () => {
     process.env["PATH"] = freshDirectory()
     assert.include(await lacks("cargo", "1.89") ?? "", "which is not here")
   })

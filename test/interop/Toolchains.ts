@@ -1,6 +1,6 @@
 import { runCommand } from "./Command.ts"
 
-/* Compilers of which Debian has an older version than current clients need. They are used if they are installed. */
+/* Compilers of which Debian's version is older than current clients need. They are used if they are installed. */
 
 const isOlder = (here: string, wanted: string): boolean => {
   const [a, b] = [here, wanted].map((version) => version.split(".").map(Number))
@@ -12,8 +12,8 @@ const isOlder = (here: string, wanted: string): boolean => {
 }
 
 /**
- * Why a toolchain of this version or a newer one is not available: it is absent, or too old. Nothing if it is
- * available.
+ * Returns why a toolchain of at least this version is not available, which is that it is absent or too old, or nothing
+ * if it is available.
  */
 export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
   const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
@@ -26,8 +26,8 @@ export const lacks = async (command: "cargo" | "go", wanted: string): Promise<st
 }
 
 /**
- * Why a compiled program is not available: it is not kept, and its toolchain is missing. The gate does not compile it,
- * since that takes minutes.
+ * Returns why a compiled program is not available, which is that it is not kept and its toolchain is missing. The gate
+ * does not compile programs, because that takes minutes.
  */
 export const lacksCompiled = async (
   isKept: boolean,

@@ -7,8 +7,8 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * The verdicts of systemd and the kernel about the units of deploy/systemd. systemd starts nothing, because it may not
- * be running.
+ * Checks the units of deploy/systemd by systemd's own programs and by the kernel. systemd starts nothing, because it
+ * may not be running.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
@@ -18,7 +18,7 @@ const isUnit = (file: string): boolean => file.endsWith(".service")
 /** Tenths of the value that `systemd-analyze security` calls exposure. A service without any restriction has 100. */
 const exposed = 20
 
-/** What has to be installed for {@link playUnits}. */
+/** What must be installed for {@link playUnits}. */
 export const unitCommands: ReadonlyArray<string> = ["systemd-analyze", "strace"]
 
 const check = (holds: boolean, what: string): void => {
@@ -94,7 +94,7 @@ const traced = (): Promise<ReadonlyArray<string>> =>
   inDirectory(async (directory) => {
     const [port, trace] = [await freePort(), join(directory, "trace")]
     writeFileSync(join(directory, "config.toml"), configuration(directory))
-    // With -D the service is the child, and strace observes it.
+    // With -D, the service is the child that strace observes.
     const words = [
       "-D",
       "-f",
@@ -146,7 +146,7 @@ const lets = async (): Promise<void> => {
   check(opened.has("AF_INET") && strange.length === 0, `it opens sockets of ${[...opened].join(", ")}`)
 }
 
-/** systemd checks the units, and the kernel reports the system calls of the service. */
+/** Lets systemd check the units, and compares them with the system calls of the service. */
 export const playUnits = async (say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const plays = readdirSync(units).filter(isUnit).flatMap((unit) => [
     { name: `${unit} is sound`, play: verifies(unit) },

@@ -8,7 +8,7 @@ import type { NameServer } from "./NameServer.ts"
 import { zone } from "./NameServer.ts"
 import type { Outcome } from "./Table.ts"
 
-/* The service's own updates of a zone at BIND, signed with each algorithm. */
+/* Updates of a zone at BIND by the service's own code, signed with each algorithm. */
 
 const layer = Layer.provide(DnsUpdate.layer, Layer.merge(Entropy.layer, Resolver.layer("127.0.0.1:53")))
 
@@ -34,7 +34,7 @@ const scenariosAt = (nameServer: NameServer, index: number) => {
   if (algorithm === "") throw new Error("there is no such key")
   const key: TsigKey = { name: `${keyName}.`, algorithm, secret: Buffer.from(secret, "base64") }
   const name = `_acme-challenge.${algorithm}.${zone}`
-  /** Empty if the update was made, otherwise the reason why not. */
+  /** Makes an update. Returns an empty text, or the reason why the update was not made. */
   const update = (action: "add" | "delete", value: string, more: Partial<TsigKey> = {}, clockOff = 0, at = zone) =>
     Effect.runPromise(
       Effect.flatMap(

@@ -34,20 +34,20 @@ import { playUpstreams, upstreamCommands } from "./upstreams/Faulted.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
- * `npm run interop`: clients in the versions of Debian go through every scenario that they support, with the built
- * server, on SQLite and on PostgreSQL. BIND answers queries for names. Beside them, it runs the recipes for forwarders,
- * the reverse proxies, mail to Exim, the units for systemd, the guides and the API of operators against its document.
- * Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
+ * `npm run interop` plays every scenario that clients in Debian's versions support, with the built server, on SQLite
+ * and on PostgreSQL. BIND answers queries for names. It also plays the recipes for forwarders, the reverse proxies,
+ * mail to Exim, the units for systemd and the guides, and compares the API of operators with its document. Everything
+ * happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
 
-/** On the first database, answers wait for the result and for the certificate. */
+/** The variables with which, on the first database, answers wait for the result and for the certificate. */
 const waits = { ACME_SVC_CHALLENGE__ANSWER_WAIT_MS: "5000", ACME_SVC_ORDER__FINALIZE_WAIT_MS: "5000" }
 
 const hasWaits = (database: string): boolean => database === databases[0]
 
-/** This many clients run at a time, each with all its challenges, because most of the time they wait. */
+/** How many clients run at a time, each with all its challenges, since they mostly wait. */
 const width = 3
 
 const say = (text: string): void => {
@@ -60,7 +60,10 @@ const tell = (title: string, error: string, server: Server): void => {
   say(`${server.stderr().slice(-2000)}\n---`)
 }
 
-/** Returns the scenarios of one stage in turn. After a failure no other is tried, because the others build on it. */
+/**
+ * Plays the scenarios of a stage one after another. After a failure, no other is tried, because later scenarios depend
+ * on earlier ones.
+ */
 const playAll = async (
   stage: Stage,
   database: string,
@@ -81,7 +84,7 @@ const playAll = async (
   return outcomes
 }
 
-/** One client on its own server and database; each challenge has its own home and account. */
+/** Plays one client with a server and a database of its own. Each challenge has a home and an account of its own. */
 const drive = async (
   client: Client,
   database: string,
@@ -91,7 +94,7 @@ const drive = async (
 ): Promise<ReadonlyArray<Outcome>> => {
   const slug = client.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")
   const home = mkdtempSync(join(tmpdir(), `acme-${slug}-`))
-  // Some clients give up root and still have to find their files.
+  // Some clients give up the rights of root and must still find their files.
   chmodSync(home, 0o755)
   const [httpPort, alpnPort] = [await freePort(), await freePort()]
   try {
@@ -120,7 +123,7 @@ const drive = async (
           directoryUrl: server.directoryUrl,
           home: join(home, challenge),
           challenge,
-          // Challenges are answered at the same time; the service knows only these two ports.
+          // Challenges are answered at the same time, and the service knows only these two ports.
           httpPort: challenge === "http-01" ? httpPort : await freePort(),
           alpnPort: challenge === "tls-alpn-01" ? alpnPort : await freePort(),
           nameServer,
@@ -140,7 +143,7 @@ const drive = async (
   }
 }
 
-/** Arguments select from `certbots` by name, as from all others. */
+/** Plays everything that the arguments select. They also select from `certbots` by name. */
 const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.includes(part))
   const ready = certbots.filter(({ client: { name } }) => isChosen(name))
@@ -214,7 +217,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
   }
 }
 
-/** Plays only the faults of upstreams. They need only the Debian packages that the programs of the upstreams need. */
+/** Plays only the faults of upstreams. These need only the Debian packages that the programs of the upstreams need. */
 const playFaults = async (parts: ReadonlyArray<string>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.toLowerCase().includes(part))
   await install([...upstreamCommands(true), "named", "openssl"], say)

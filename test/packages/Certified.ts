@@ -5,14 +5,17 @@ import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
 import type { World } from "../support/Ground.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 
-/** A client with its account at an installed service, and a certificate of it. */
+/** A client with an account and a certificate of an installed service. */
 export interface Certified {
   readonly client: Client
   readonly chain: string
   readonly serial: string
 }
 
-/** npm's acme-client gets a certificate from a service that runs in this world; `openssl verify` checks it. */
+/**
+ * Gets a certificate with npm's acme-client from a service that runs in this world, and checks the certificate with
+ * `openssl verify`.
+ */
 export const certify = async (
   baseUrl: string,
   { responder }: Pick<World, "responder">,

@@ -8,10 +8,7 @@ import { runToEnd } from "../support/Server.ts"
 import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
-/*
- * The examples for compose are checked against its schema, and their configuration against the service. Nothing is
- * started.
- */
+/* Checks the examples for compose with its schema, and their configuration with the service. Nothing is started. */
 
 const folder = resolve(import.meta.dirname, "../../deploy/container")
 
@@ -42,12 +39,12 @@ interface Compose {
 
 const read = (file: string): Compose => parse(readFileSync(join(folder, file), "utf8"), { merge: true })
 
-/** Returns what compose would refuse according to its schema. Nothing if the file is valid. */
+/** Returns what compose would refuse according to its schema, or nothing if the file is valid. */
 const faultsOf = (compose: Compose): string => {
   const formats = { duration: /^(?:\d+(?:us|ms|s|m|h))+$/, expose: true, ports: true, subnet_ip_address: true } as const
   const ajv = new Ajv({ allErrors: true, formats, strict: false })
-  // The schema names its dialect by an address that does not exist, names its parts as very old drafts did, and does
-  // not know `name`.
+  // The schema names its dialect by a URL that does not exist, names its parts as very old drafts did, and does not
+  // know `name`.
   ajv.removeKeyword("id")
   const known = Object.fromEntries(Object.entries(compose).filter(([key]) => key !== "name"))
   const holds = ajv.validate({ ...composeSchema, $schema: "http://json-schema.org/draft-07/schema#" }, known)
@@ -57,7 +54,7 @@ const faultsOf = (compose: Compose): string => {
 /** Services that end when their work is done. */
 const once: ReadonlyArray<string> = ["migrate", "grant"]
 
-/** The file with the URL of the database, by the service that is given it. */
+/** The file with the URL of the database that each service gets. */
 const urls: Readonly<Record<string, string>> = {
   "acme-1": "acme",
   "acme-2": "acme",

@@ -22,19 +22,18 @@ import { check } from "./Installation.ts"
 import { listsLibraries, listsRuntime, readBom } from "./Sbom.ts"
 
 /*
- * Tests the image. It is built, inspected, and run as docs/container.md says. No registry is needed. No container
- * engine is needed either, because kernels may lack the controllers that engines need: the image runs in its own mount
- * namespace.
+ * Builds the image, inspects it, and runs it as docs/container.md says. No registry is needed, and no container engine
+ * either, since kernels may lack the controllers that engines need. The image runs in a mount namespace.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** The user id that the service runs as. */
+/** The id of the user as whom the service runs. */
 const nobody = 65_532
 
 /**
- * Containers run with the restrictions that engines apply to a read-only container without capabilities and with
- * `no-new-privileges`. The process id on this machine is written down for signals.
+ * Runs a container with the restrictions that engines apply to a read-only container without capabilities and with
+ * `no-new-privileges`. The process id on this machine is recorded for signals.
  */
 const confine = `
 root=$1 volume=$2 data=$3 settings=$4; shift 4
@@ -50,7 +49,7 @@ exec setpriv --clear-groups --no-new-privs --bounding-set=-all,+dac_read_search,
   unshare --root="$root" --wd="$volume" --setgid="${nobody}" --setuid="${nobody}" "$@"
 `
 
-/** A container: its image, and what is mounted into it. */
+/** A container, with its image and what is mounted into it. */
 interface Container {
   readonly root: string
   readonly config: ImageConfig
@@ -76,7 +75,7 @@ const run = (container: Container, line: ReadonlyArray<string>, variables?: Read
   return runCommand("unshare", words, { env })
 }
 
-/** Makes the folders that engines mount over, and a volume whose owner is the one that the image gives it. */
+/** Makes the folders over which engines mount, and a volume with the owner that the image gives it. */
 const containerOf = (root: string, config: ImageConfig, directory: string): Container => {
   const [data, settings] = [join(directory, "data"), join(directory, "settings")]
   for (const folder of [join(root, "proc"), join(root, "dev"), data, settings]) mkdirSync(folder)
@@ -147,7 +146,7 @@ const holdsNothingElse = (root: string): void => {
 }
 
 /**
- * Checks that its list contains everything that can be run: the service's own packages, the runtime, and each library.
+ * Checks that the image's list contains everything that can run: the service's packages, the runtime, and each library.
  */
 const listsEverything = async (root: string): Promise<void> => {
   const bom = await readBom(join(root, service, "dist/sbom.cdx.json"))

@@ -23,25 +23,25 @@ import { mebibytes } from "./Measure.ts"
 import { listsRuntime, readBom } from "./Sbom.ts"
 
 /*
- * Tests the Debian package. It is built, checked by lintian, and installed, upgraded, removed and purged in a bare
- * Debian that systemd has booted. `DebianLife.ts` tests what happens to a service that runs there.
+ * Builds the Debian package, checks it with lintian, and installs, upgrades, removes and purges it in a minimal Debian
+ * that systemd has booted. `DebianLife.ts` tests what happens to a service that runs there.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** Debian's name for this machine and for the other one, and the ELF number of each. */
+/** Debian's names of the architecture of this machine and of the other one, and the ELF number of each. */
 const [native, foreign] = process.arch === "arm64" ? ["arm64", "amd64"] as const : ["amd64", "arm64"] as const
 const machines = { amd64: 0x3e, arm64: 0xb7 } as const
 
 interface Made {
   readonly architecture: string
   readonly revision: number
-  /** The sources, built; this clone by default. */
+  /** The folder of the built sources, by default this clone. */
   readonly of?: string
   readonly surroundings?: string
 }
 
-/** Makes a package with the program of `npm run deb`, quickly and in other surroundings; returns the file. */
+/** Makes a package with the program of `npm run deb`, quickly and in different surroundings, and returns the file. */
 const build = async (
   out: string,
   { architecture, of = repository, revision, surroundings = "umask 022; export TZ=UTC" }: Made
@@ -56,8 +56,8 @@ const build = async (
 }
 
 /**
- * Makes an older package: of the last commit that lacks two migrations, built with the present program. If the history
- * is too short for that, the package is made of these sources, and an upgrade from it migrates nothing.
+ * Makes an older package from the last commit that lacks two migrations, with the present program. If the history is
+ * too short for that, makes the package from these sources, and then an upgrade migrates nothing.
  */
 const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }
@@ -66,7 +66,7 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
     for (const part of ["tools", "deploy", "src/surfaces/cli/ManPage.ts"]) {
       cpSync(join(repository, part), join(folder, part), { recursive: true })
     }
-    // That commit has the table of commands in Cli.ts. The packaging of today asks for a file of the table's own.
+    // That commit has the table of commands in Cli.ts, but the present packaging needs a separate file for the table.
     const table = join(folder, "src/app/Commands.ts")
     if (!existsSync(table)) writeFileSync(table, `export { sections, whole } from "./Cli.ts"\n`)
     appendFileSync(join(folder, "dist/LICENSES"), "")
@@ -87,7 +87,7 @@ const units = ["acme-svc.service", "acme-svc@worker.service", "acme-svc-acme@1.s
 /** Tenths of the value that `systemd-analyze security` calls exposure. A service without any restriction has 100. */
 const exposed = 20
 
-/** Installs the package on a Debian system that never had it. */
+/** Installs the package on a Debian system that never had the package. */
 const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> => {
   await step("installs", async () => {
     const said = await shell(debianLines.install.replace("amd64", native))

@@ -11,7 +11,7 @@ import type { Machine } from "./Machine.ts"
 
 /*
  * Tests the Debian package with a service under systemd. The package is installed, upgraded while the service runs,
- * removed, installed again and purged. At each step the test checks when the units stop and start, and in which order.
+ * removed, installed again and purged. At each step, the test checks when and in which order the units stop and start.
  */
 
 const name = "www.corp.example"
@@ -19,10 +19,7 @@ const unit = "acme-svc.service"
 const isReady = "acme-svc is ready"
 const hasDrained = "server_shutdown_completed"
 
-/**
- * Instances that exist only for the scripts of the package. They do nothing but wait. They are listed in the order of a
- * restart.
- */
+/** Instances that exist only for the scripts of the package and only wait, in the order of a restart. */
 const instances = [
   "acme-svc@worker.service",
   "acme-svc@acme.service",
@@ -51,7 +48,7 @@ interface Service {
   readonly issue: (name: string) => Promise<Certified>
 }
 
-/** Makes the service of a machine listen at a free port and use the names of a world; returns its URL. */
+/** Makes the service of a machine listen at a free port and use the names of a world. Returns its URL. */
 export const configure = async (machine: Machine, world: World): Promise<string> => {
   const port = await freePort()
   const baseUrl = `http://127.0.0.1:${port}`
@@ -71,7 +68,7 @@ const prepare = async (machine: Machine, world: World, directory: string): Promi
   return { machine, directory, baseUrl, world, issue: (wanted) => certify(baseUrl, world, directory, wanted) }
 }
 
-/** Starts instances of the templates. They do nothing but wait. */
+/** Starts instances of the templates, which only wait. */
 const addInstances = async ({ shell }: Machine): Promise<void> => {
   for (const template of ["acme-svc@", "acme-svc-acme@"]) {
     const folder = `/run/systemd/system/${template}.service.d`
@@ -115,7 +112,10 @@ const upgrade = async ({ issue, machine }: Service, step: Site["step"]): Promise
   })
 }
 
-/** Checks that the service still has its data: the order, and the account, which gets a new certificate. */
+/**
+ * Returns a function that checks that the service still has its data: the order, and the account, which gets a new
+ * certificate.
+ */
 const holderOf = ({ client, serial }: Certified, { issue, machine: { shell } }: Service) => {
   const account = client.getAccountUrl()
   return async () => {
@@ -144,7 +144,7 @@ printf '#!/bin/sh\nexit 1\n' > unwilling/DEBIAN/preinst
 chmod 0755 unwilling/DEBIAN/preinst
 dpkg-deb -Znone --build unwilling unwilling.deb`
 
-/** dpkg ends with an error, and the package is installed, enabled and running afterwards. */
+/** Checks that dpkg ends with an error, and that the package is installed, enabled and running afterwards. */
 const fails = async ({ machine }: Service, line: string): Promise<void> => {
   const { shell } = machine
   const said = await shell(`if ${line} 2>&1; then echo 'it did not fail'; fi`)
@@ -169,13 +169,13 @@ const survive = async (service: Service, step: Site["step"]): Promise<void> => {
   await step("runs on when an upgrade fails", async () => {
     await shell(unwilling)
     await fails(service, "dpkg --install unwilling.deb")
-    // The service was started again. It was ready three times before.
+    // The service was started again, after it had been ready three times.
     await machine.said(unit, isReady, 4)
     await service.issue("still.corp.example")
   })
 }
 
-/** `/root/older.deb` and `/root/newer.deb` of a machine, one after the other. */
+/** Tests `/root/older.deb` and `/root/newer.deb` of a machine, one after the other. */
 export const playLife = async (machine: Machine, { directory, step }: Site): Promise<void> => {
   const { shell } = machine
   const world = await startWorld()
@@ -203,7 +203,7 @@ export const playLife = async (machine: Machine, { directory, step }: Site): Pro
       await shell("dpkg --install newer.deb")
       check((await shell(`systemctl is-enabled ${unit}`)) === "enabled\n", "what was enabled is not any more")
       check(!await isActive(machine, unit), "it was started without being asked to")
-      // It was ready after its first start and after the start of the upgrade.
+      // The service was ready after its first start and after the start by the upgrade.
       await begin(3)
       await kept()
     })

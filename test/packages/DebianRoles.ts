@@ -7,7 +7,7 @@ import { check } from "./Installation.ts"
 import type { Machine } from "./Machine.ts"
 
 /*
- * Tests the units of single roles under systemd. They start before the schema exists, issue a certificate, and get a
+ * Tests the units of single roles under systemd, which start before the schema exists, issue a certificate, and get a
  * wrong configuration.
  */
 
@@ -51,8 +51,9 @@ const holdsToConfiguration = async (machine: Machine): Promise<void> => {
 }
 
 /**
- * docs/decisions/process.md, "Start": systemd evaluates only the exit code of the service itself, and a check before
- * the start would also end with 3. The check reads only the part of the configuration about the database.
+ * Checks what docs/decisions/process.md, "Start" says: systemd evaluates only the exit code of the service itself, and
+ * a check before the start would also end with 3. The check reads only the part of the configuration about the
+ * database.
  */
 const checkedBefore = async (machine: Machine): Promise<void> => {
   const { shell } = machine
@@ -63,7 +64,7 @@ const checkedBefore = async (machine: Machine): Promise<void> => {
   await shell(`mkdir ${folder} && printf '%s' '${before}' > ${folder}/check.conf && systemctl daemon-reload`)
   await shell(`systemctl stop ${unit} && if systemctl start ${unit}; then exit 1; fi`)
   const state = await stateOf(machine, unit)
-  // The unit waits for its next start, or is starting.
+  // The unit waits for its next start or is starting.
   check(state.startsWith("activating "), `${unit} is ${state}`)
   await shell(`systemctl stop ${unit} && rm -r ${folder} && systemctl daemon-reload`)
 }

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, write
 import { delimiter, join, resolve } from "node:path"
 import { runCommand } from "../interop/Command.ts"
 
-/* The image of `deploy/container`, built by buildah without a registry: its base is made of Debian's packages. */
+/* The image of `deploy/container`, built by buildah without a registry, on a base that is made of Debian's packages. */
 
 const repository = resolve(import.meta.dirname, "../..")
 const containerfile = join(repository, "deploy/container/Containerfile")
@@ -32,29 +32,32 @@ export interface Store {
 const everything = (): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
 
-/** The machine's npm on the machine's Node.js: npm finds its own settings by the place of that Node.js. */
+/** Runs the machine's npm with the machine's Node.js, whose place determines where npm finds its own settings. */
 const npm = async (...words: ReadonlyArray<string>): Promise<string> => {
   const others = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"))
   const env = { ...everything(), PATH: others.join(delimiter), npm_config_loglevel: "error" }
   return (await runCommand("npm", words, { cwd: repository, env })).trim()
 }
 
-/** Opens a store of images. File systems are plain folders in it, which works for any user that counts as root. */
+/** Opens a store of images, in which file systems are plain folders. This works for any user that counts as root. */
 export const openStore = (directory: string): Store => {
   const store = ["--storage-driver", "vfs", "--root", join(directory, "store"), "--runroot", join(directory, "run")]
-  // Without this, warnings would be mixed into the output.
+  // Otherwise the output would also contain warnings.
   const words = ["--log-level", "error", ...store]
   return { buildah: (...more) => runCommand("buildah", [...words, ...more], { env: everything(), timeoutMs: 600_000 }) }
 }
 
-/** Returns the image that the Containerfile builds on. */
+/** Returns the name of the image on which the Containerfile is based. */
 const baseName = (): string => {
   const [, name] = /^ARG BUILD_IMAGE=(\S+)$/m.exec(readFileSync(containerfile, "utf8")) ?? []
   if (name === undefined) throw new Error("the Containerfile names no image to build on")
   return name
 }
 
-/** Makes the base image, under its own name: Debian with Node.js and npm where the published image has them. */
+/**
+ * Makes the base image under its real name, as a Debian with Node.js and npm at the places that they have in the
+ * published image.
+ */
 export const makeBase = async ({ buildah }: Store, directory: string): Promise<void> => {
   const name = baseName()
   const [, suite] = /:\d+-(\w+)-slim$/.exec(name) ?? []
@@ -74,7 +77,7 @@ export const makeBase = async ({ buildah }: Store, directory: string): Promise<v
   for (const made of [archive, root]) rmSync(made, { recursive: true })
 }
 
-/** Returns the place of npm's settings during the build, with an invented password. */
+/** Returns the options that give the build npm's settings, with an invented password. */
 const settingsOf = async (directory: string, secret: string): Promise<ReadonlyArray<string>> => {
   const [registry, cache] = [await npm("config", "get", "registry"), await npm("config", "get", "cache")]
   const certificates = [await npm("config", "get", "cafile"), process.env["NODE_EXTRA_CA_CERTS"] ?? ""].find(existsSync)
@@ -125,7 +128,7 @@ export const inspectImage = async (
   return { config, text }
 }
 
-/** Returns the file system of the image, as a folder. */
+/** Unpacks the image, and returns the folder with the file system. */
 export const unpackImage = async ({ buildah }: Store, name: string): Promise<string> => {
   const container = (await buildah("from", "--pull-never", name)).trim()
   return (await buildah("mount", container)).trim()

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/* Whether the service uses everything that npm installs with it. */
+/* Checks whether the service uses everything that npm installs with it. */
 
 interface Installed {
   readonly name: string

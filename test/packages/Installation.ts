@@ -3,16 +3,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Outcome } from "../interop/Table.ts"
 
-/** The values that all cases of one run share. */
+/** What all cases of a run share. */
 export interface Shared {
-  /** The published package, as `npm pack` has made it from this clone, which rebuilt `dist`. */
+  /** The published package, which `npm pack` made from this clone after it rebuilt `dist`. */
   readonly tarball: string
   readonly say: (text: string) => void
 }
 
-/** The input of a case. */
+/** What a case gets. */
 export interface Site extends Shared {
-  /** The directory of the case. Everybody may enter it, and it is removed after the case. */
+  /** The directory of the case, which every user may enter, and which is removed after the case. */
   readonly directory: string
   /** Runs a step of the case and records its result. Later steps may use what it returns. */
   readonly step: <A>(name: string, play: () => Promise<A>) => Promise<A>
@@ -32,7 +32,7 @@ export const check = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(what)
 }
 
-/** Runs a case in its own directory; a failure outside of its steps counts as the step `set-up`. */
+/** Runs a case in a directory of its own. A failure outside its steps counts as the step `set-up`. */
 export const install = async (installation: Installation, shared: Shared): Promise<ReadonlyArray<Outcome>> => {
   const { name: client, play } = installation
   const outcomes: Array<Outcome> = []

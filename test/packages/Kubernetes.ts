@@ -16,14 +16,14 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
 /*
- * The manifests, as kubectl builds them from `deploy/kubernetes`. Values are checked against the schemas of Kubernetes,
- * names of fields against its types, pods against the profile "restricted", and the configuration against the service
- * itself. There is no cluster.
+ * Checks the manifests that kubectl builds from `deploy/kubernetes`: values with the schemas of Kubernetes, names of
+ * fields with its types, pods with the profile "restricted", and the configuration with the service itself. There is no
+ * cluster.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** The kinds that the manifests and the examples beside them may contain, each with its schema and its type. */
+/** The kinds that the manifests and the examples next to them may contain, each with its schema and its type. */
 const kinds = {
   ClusterIssuer: {
     model: ClusterIssuer,
@@ -61,7 +61,9 @@ const rendered = async (): Promise<ReadonlyArray<Manifest>> =>
   parseAllDocuments(await runCommand("kubectl", ["kustomize", "deploy/kubernetes"], { cwd: repository }))
     .map((document): Manifest => document.toJS())
 
-/** Returns the examples of the document that are objects of Kubernetes; Traefik's example is its own configuration. */
+/**
+ * Returns the examples of the document that are objects of Kubernetes. Traefik's example is a configuration of Traefik.
+ */
 const examples = (): ReadonlyArray<Manifest> =>
   bodiesOf("docs/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((body): Manifest =>
     parse(body)
@@ -78,7 +80,10 @@ const fitsSchema = (manifest: Manifest): void => {
   }
 }
 
-/** Returns the compiler's messages about the objects as literals of their types: unknown and missing fields. */
+/**
+ * Returns the compiler's messages about the objects as literals of their types, which report unknown and missing
+ * fields.
+ */
 const faultsOfTypes = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<string> => {
   const file = join(repository, "test/packages/manifests.ts")
   const text = manifests.map((manifest, index) => {
@@ -116,7 +121,9 @@ const podsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<{ readonly na
     return { name: manifest.metadata.name, pod }
   })
 
-/** Checks the profile "restricted" of the pod security standards, and what this service also needs. */
+/**
+ * Checks that a pod fits the profile "restricted" of the pod security standards, and has what this service also needs.
+ */
 const isRestricted = (name: string, pod: IPodSpec): void => {
   const { initContainers = [], securityContext = {}, volumes = [] } = pod
   check(securityContext.runAsNonRoot === true && securityContext.runAsUser === 65_532, `${name} may run as root`)
@@ -140,7 +147,7 @@ const isRestricted = (name: string, pod: IPodSpec): void => {
   }
 }
 
-/** The key of the CA is mounted only into the pods that use it. */
+/** Checks that the key of the CA is mounted only into the pods that use the key. */
 const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   const ca = volumes.find((volume) => volume.name === "ca")?.secret
   const given = ca?.items?.map(({ key }) => key).join(" ") ?? "everything"
@@ -148,7 +155,7 @@ const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   check(given === expected, `${name} is given ${given} of the CA`)
 }
 
-/** Every pod connects to the database with its own role, and only `migrate` as the owner. */
+/** Checks that every pod connects to the database with a role of its own, and only `migrate` as the owner. */
 const comesAsItself = (name: string, { containers, initContainers = [] }: IPodSpec): void => {
   const secretsOf = (all: ReadonlyArray<(typeof containers)[number]>) =>
     all.flatMap(({ env = [] }) => env.map(({ name: key, valueFrom }) => `${key} ${valueFrom?.secretKeyRef?.name}`))

@@ -1,6 +1,6 @@
 /*
- * The commands of docs/install.md and docs/backup.md which the cases run as they stand; `test/docs/listed.test.ts`
- * compares the documents with them.
+ * The commands of docs/install.md and docs/backup.md that the cases run unchanged. `test/docs/listed.test.ts` compares
+ * the documents with these lists.
  */
 
 export const npmLines = {

@@ -4,7 +4,7 @@ import { basename, join } from "node:path"
 import { runCommand, startForeground } from "../interop/Command.ts"
 
 /*
- * A minimal Debian system in a directory. Its own systemd boots it in separate namespaces, so packages start and stop
+ * A minimal Debian system in a directory. Its systemd boots it in separate namespaces, so that packages start and stop
  * real units.
  */
 
@@ -18,10 +18,7 @@ const origin = async (): Promise<{ readonly suite: string; readonly mirror: stri
   return { suite, mirror }
 }
 
-/**
- * Returns the archive of a minimal Debian system. It is made once, and is then found in the directory for temporary
- * files.
- */
+/** Returns the archive of a minimal Debian system, which is made once and kept in the directory for temporary files. */
 const archive = async (): Promise<string> => {
   const { mirror, suite } = await origin()
   const file = join(tmpdir(), `acme-debian-systemd-${suite}-${process.arch}.tar`)
@@ -34,7 +31,7 @@ const archive = async (): Promise<string> => {
   return file
 }
 
-/** Enters its own control group, then its own namespaces. */
+/** Enters a control group and then namespaces of its own. */
 const enter = `
 root=$1 group=$2 inner=$3
 mount -t cgroup2 none "$root/mnt"
@@ -45,8 +42,9 @@ exec unshare --pid --fork --kill-child --uts --ipc --cgroup sh -euc "$inner" sh 
 `
 
 /**
- * Gives systemd the file systems it needs, and nothing that could change this machine: no kernel settings, no modules,
- * no clock. Its process id on this machine is recorded, for commands that enter its namespaces later.
+ * Gives systemd the file systems that it needs, but nothing that could change this machine, such as kernel settings,
+ * modules or the clock. Records the process id of systemd on this machine, for commands that enter its namespaces
+ * later.
  */
 const boot = `
 root=$1
@@ -74,7 +72,7 @@ exec setpriv --bounding-set=-sys_module,-sys_time,-sys_rawio \\
   env --ignore-environment container=test PATH="$PATH" /lib/systemd/systemd --system --unit=booted.service
 `
 
-/** The control groups that systemd leaves behind. */
+/** Removes the control groups that systemd leaves behind. */
 const leave = `
 mount -t cgroup2 none "$1"
 find "$1/$2" -depth -type d -exec rmdir {} +
@@ -108,12 +106,12 @@ const unpack = async (root: string): Promise<void> => {
   if (existsSync("/etc/hosts")) cpSync("/etc/hosts", join(root, "etc/hosts"))
   const units = join(root, "etc/systemd/system")
   writeFileSync(join(units, "booted.service"), bootedUnit)
-  // At some hours apt's own timer would hold the lock of dpkg.
+  // At some hours, apt's own timer would hold the lock of dpkg.
   symlinkSync("/dev/null", join(units, "timers.target"))
   await runCommand("mkfifo", [join(root, "booted")])
 }
 
-/** Boots a Debian in a directory. It shares only the network of this machine. */
+/** Boots a Debian in a directory, which shares only the network of this machine. */
 export const bootMachine = async (directory: string): Promise<Machine> => {
   const root = join(directory, "debian")
   const group = basename(directory)
@@ -126,7 +124,7 @@ export const bootMachine = async (directory: string): Promise<Machine> => {
   const env = { DEBIAN_FRONTEND: "noninteractive", HOME: "/root", PATH: "/usr/sbin:/usr/bin:/sbin:/bin" }
   const shell = (line: string) => runCommand("nsenter", [...inside, "sh", "-c", `cd /root && ${line}`], { env })
   const said: Machine["said"] = async (unit, words, times = 1) => {
-    // The program that follows the journal ends by itself when nobody reads its output any more.
+    // The program that follows the journal ends by itself when its output is no longer read.
     const journal = `journalctl --follow --lines=all --output=cat --unit=${unit} 2> /dev/null`
     await shell(`exec bash -c 'grep --fixed-strings --max-count=${times} "${words}" < <(${journal})'`)
   }

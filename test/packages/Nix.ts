@@ -5,9 +5,9 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
 /*
- * Checks the files for Nix as far as that is possible without nixpkgs, which would have to be downloaded: whether they
- * are valid Nix, whether the whole flake evaluates with a replacement for nixpkgs that has only a few functions, and
- * whether the module makes the same unit as deploy/systemd, for any roles. Nothing is built.
+ * Checks the files for Nix as far as possible without nixpkgs, which would have to be downloaded. The files must be
+ * valid Nix, the whole flake must evaluate with a replacement for nixpkgs that has only a few functions, and the module
+ * must make the same unit as deploy/systemd, for any roles. Nothing is built.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
@@ -22,7 +22,7 @@ interface Made {
   readonly ports: unknown
 }
 
-// Nothing is built; without a group of builders Nix would warn about building.
+// Nothing is built, but Nix would warn about building if there were no group of builders.
 const env = { NIX_CONFIG: "build-users-group =\nexperimental-features = nix-command flakes" }
 
 const nix = (...words: ReadonlyArray<string>): Promise<string> =>
@@ -35,7 +35,7 @@ const madeFor = async (roles: ReadonlyArray<string>, address: string, published?
   return JSON.parse(await nix("--eval", "--strict", "--json", "test/packages/module.nix", ...options))
 }
 
-/** The outputs of the flake for each system, and the modules; `nix flake show` gives the type of each. */
+/** The outputs of the flake for each system, and the modules, with the type that `nix flake show` prints for each. */
 const outputs = {
   apps: ["default"],
   checks: ["module", "package"],
@@ -44,8 +44,8 @@ const outputs = {
 }
 
 /**
- * Evaluates every output of the flake, for both systems, with a nixpkgs that only has what the flake uses and builds
- * nothing.
+ * Evaluates every output of the flake, for both systems, with a nixpkgs that has only what the flake uses and that
+ * builds nothing.
  */
 const evaluatesWhole = async (directory: string): Promise<void> => {
   const place = ["--override-input", "nixpkgs", `path:${join(repository, "test/packages/nixpkgs")}`]
@@ -67,7 +67,7 @@ const evaluatesWhole = async (directory: string): Promise<void> => {
 
 const everyRole = ["acme", "admin", "worker"] as const
 
-/** The seven sets of roles that exist. */
+/** The seven possible sets of roles. */
 const subsets = [1, 2, 3, 4, 5, 6, 7].map((bits) => everyRole.filter((_, index) => (bits & 1 << index) !== 0))
 
 const wordOf = (value: unknown): string => typeof value === "boolean" ? value ? "yes" : "no" : `${value}`
@@ -128,7 +128,7 @@ const fetchesWhatIsLocked = async (): Promise<void> => {
   }
 }
 
-/** Checks that the lock of the flake is for the branch the flake names, and pins it. */
+/** Checks that the lock of the flake pins the branch that the flake names. */
 const pinsWhatIsNamed = async (): Promise<void> => {
   interface Node {
     readonly locked: { readonly rev: string; readonly narHash: string }

@@ -43,8 +43,8 @@ const play = async (site: Site): Promise<void> => {
   const home = join(directory, "empty")
   const modules = join(home, "node_modules")
   mkdirSync(home)
-  // The caller's environment says where npm finds its registry, and whom it trusts for it. Other settings of an outer
-  // npm concern this clone.
+  // The caller's environment says where npm finds its registry, and which CAs it trusts for the registry. Other
+  // settings of an outer npm concern this clone.
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_registry|config_cafile)/.test(name))
   const env = {
     ...Object.fromEntries(inherited.map(([name, value]) => [name, value ?? ""])),

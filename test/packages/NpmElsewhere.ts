@@ -8,7 +8,7 @@ import { npmLines } from "./Lines.ts"
 
 /*
  * Tests the published package under unusual conditions: installed by the npm of older releases of Node.js, in a folder
- * with a space in its name, without scripts, read-only, a second time, and on a Node.js that is too old.
+ * with a space in its name, without scripts, read-only, for a second time, and on a Node.js that is too old.
  */
 
 type Environment = Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ interface Release {
 const oldest: Release = { node: "22.23.3", npm: "10.9.3" }
 const tooOld: Release = { node: "20.20.2", npm: "10.8.2" }
 
-/** What npm calls the Node.js of this machine. */
+/** The name that npm has for the Node.js of this machine. */
 const runtime = `node-linux-${process.arch}`
 
 /** A separate folder below that of the case, with one release first on the PATH, and the output of its setup. */
@@ -69,7 +69,7 @@ const serving = async ({ env, home }: Place, line: string, use: (address: Enviro
   }
 }
 
-/** With `node_modules` as a read-only file system, in a mount namespace of the command. */
+/** Returns a line that runs with `node_modules` as a read-only file system, in a mount namespace of the command. */
 const readOnly = (line: string): string =>
   `unshare --mount sh -euc 'mount --bind node_modules node_modules
 mount -o remount,bind,ro node_modules

@@ -13,9 +13,9 @@ import { check } from "./Installation.ts"
 import { recoveryLines } from "./Lines.ts"
 
 /*
- * What docs/backup.md says about PostgreSQL, done with Debian's programs: a dump, and a base backup with archived WAL
- * that is restored to a moment. The programs are those that an operator would have; the tests' own server comes without
- * them.
+ * Does what docs/backup.md says about PostgreSQL with Debian's programs: a dump, and a base backup with archived WAL
+ * that is restored to a point in time. These are the programs that an operator has, which the server of the other tests
+ * lacks.
  */
 
 const debians = "/usr/lib/postgresql"
@@ -37,10 +37,10 @@ const settingsWith = (word: string): string => {
 
 const said = /recovery_target_time = '([^']+)'/
 
-/** The user for PostgreSQL if we are root, because PostgreSQL does not run as root. */
+/** The user for PostgreSQL if this process is root, because PostgreSQL does not run as root. */
 const asUser = process.getuid?.() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
 
-/** A PostgreSQL server of Debian's, with its folder in place of the document's `/backup`. */
+/** A PostgreSQL server of Debian, with its folder instead of the document's `/backup`. */
 class Cluster {
   readonly port: number
   private readonly home: string
@@ -62,7 +62,7 @@ class Cluster {
     return cluster
   }
 
-  /** Runs a shell line as the server's user, in its folder. There it is a superuser of the database. */
+  /** Runs a shell line as the server's user, who is a superuser of the database, in the server's folder. */
   run(line: string): Promise<string> {
     const env = {
       PATH: `${programs()}:${process.env["PATH"]}`,
@@ -99,7 +99,7 @@ class Cluster {
     appendFileSync(join(this.home, data, "postgresql.auto.conf"), this.here(settings))
   }
 
-  /** Starts on a data folder; a recovering server is ready when it accepts writes. */
+  /** Starts the server on a data folder. A recovering server is ready when it accepts writes. */
   async start(data: string): Promise<void> {
     const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories="]
     const words = ["-D", join(this.home, data), "-p", `${this.port}`, ...settings.flatMap((one) => ["-c", one])]
@@ -107,7 +107,7 @@ class Cluster {
     this.running = await startForeground(program, rest, { cwd: this.home, ready: /ready to accept connections$/ })
   }
 
-  /** Stops the server when everything is archived. The server closes its last segment for that. */
+  /** Stops the server when everything is archived, for which the server closes its last segment. */
   async stop(): Promise<void> {
     this.running?.signal("SIGINT")
     await this.running?.ended()
@@ -141,7 +141,7 @@ const serviceIn = (directory: string) => {
     check(code === 0, `acme-svc ${words.join(" ")} ended with ${code}: ${stderr}`)
     return stdout
   }
-  /** Returns the names that have orders, by the first label. */
+  /** Returns the first labels of the names that have orders. */
   const known = async (databaseUrl: string): Promise<string> => {
     await asked(databaseUrl, "migrate", "--check")
     const orders = await asked(databaseUrl, "order", "list", "--json")
@@ -184,8 +184,8 @@ const play = async ({ directory, say, step }: Site): Promise<void> => {
     const recovering = settingsWith("restore_command")
     const recover = async (data: string, settings: string) => {
       await cluster.run(`cp --archive backup/base ${data} && touch ${data}/recovery.signal`)
-      // The server would distinguish two histories of one archive by their numbers. Here each recovery has an archive
-      // of its own.
+      // A server distinguishes two histories in one archive by their numbers. Here each recovery has an archive of its
+      // own.
       cluster.set(data, `${settings}archive_mode = off\n`)
       await cluster.start(data)
     }

@@ -6,8 +6,8 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
 /*
- * The list of what is shipped, checked against its schema, against the package's contents and against what npm installs
- * beside it.
+ * Compares the list of what is shipped with its schema, with the contents of the package, and with what npm installs in
+ * addition.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
@@ -32,8 +32,8 @@ export interface Bom {
 }
 
 /**
- * Reads a list and checks that it fits the schema, names a licence for each component, and is connected from the
- * service on.
+ * Reads a list, and checks that it fits the schema, names a licence for each component, and connects every component
+ * with the service.
  */
 export const readBom = async (file: string): Promise<Bom> => {
   const text = readFileSync(file, "utf8")
@@ -74,8 +74,8 @@ export const listsRuntime = (bom: Bom, cpu: string): void => {
 }
 
 /**
- * Compares a list with the libraries below a folder: each file belongs to a package whose record and licence are in the
- * folder.
+ * Compares a list with the libraries below a folder. Each file must belong to a package whose record and licence are in
+ * the folder.
  */
 export const listsLibraries = (bom: Bom, root: string, files: ReadonlyArray<string>): void => {
   const libraries = shippedBy(bom, "library")

@@ -18,11 +18,11 @@ import { recovery } from "./Recovery.ts"
 import { sbom } from "./Sbom.ts"
 
 /*
- * `npm run packages` tests the service as users get it. Each package is made, installed without access to this clone,
- * and used to get a certificate. Arguments select packages by a part of their names. `--help` explains the rest.
+ * `npm run packages` tests the service as users get it: makes each package, installs it without access to this clone,
+ * and uses it to get a certificate. Arguments select packages by a part of their names. `--help` explains the rest.
  */
 
-/** The installations. Those that take longest come first. */
+/** The installations, beginning with those that take the longest. */
 const installations: ReadonlyArray<Installation> = [container, debian, npm, recovery, kubernetes, compose, nixos, sbom]
 
 /** The number of installations that run at a time. */

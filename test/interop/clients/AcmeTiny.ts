@@ -7,12 +7,12 @@ import { responding, tokensOf } from "../Responders.ts"
 
 const file = (at: Workplace, [name]: Names, kind: string) => join(at.home, `${name}.${kind}`)
 
-/** The client prints the chain to stdout and its progress to stderr. */
+/** Runs the client, which prints the chain to stdout and its progress to stderr. */
 const run = async (at: Workplace, names: Names) => {
   const account = join(at.home, "account.key")
   if (!existsSync(account)) await runCommand("openssl", ["genrsa", "-out", account, "2048"])
   await runCommand("openssl", ["genrsa", "-out", file(at, names, "key"), "2048"])
-  // Makes requests as the client's README does, for one name and for several.
+  // The CSR is made as the client's README says, for one name or for several.
   const [name, ...others] = names
   const subject = others.length === 0
     ? ["-subj", `/CN=${name}`]
@@ -20,7 +20,7 @@ const run = async (at: Workplace, names: Names) => {
   const key = ["-key", file(at, names, "key")]
   await runCommand("openssl", ["req", "-new", "-sha256", ...key, ...subject, "-out", file(at, names, "csr")])
   const files = ["--account-key", account, "--csr", file(at, names, "csr"), "--acme-dir", tokensOf(at)]
-  // The client would look up its own answer with the system's name servers, which do not know our zone.
+  // Otherwise the client would look up its own answer with the system's name servers, which do not know this zone.
   const words = [...files, "--directory-url", at.directoryUrl, "--disable-check", "--contact", `mailto:${contact}`]
   const chain = await responding(
     at,

@@ -24,7 +24,7 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
     `ServerName ${name}`,
     `PidFile ${at.home}/apache.pid`,
     `Mutex file:${at.home}/run`,
-    // This is a pipe, because stderr cannot be opened by its name if it is a socket.
+    // The log goes through a pipe, because stderr cannot be opened by name if it is a socket.
     `ErrorLog "|/bin/cat"`,
     "LogLevel info",
     // Only root may become another user, and must then give up root.
@@ -58,7 +58,7 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
   ].join("\n")
 }
 
-/** Apache runs until it has a certificate, and then once more over its configuration to use it. */
+/** Runs Apache until it has a certificate, and then reloads Apache so that it uses the certificate. */
 const run = async (at: Workplace, names: Names, renewWindow: string) => {
   mkdirSync(join(at.home, "run"), { recursive: true })
   const config = join(at.home, "apache.conf")
@@ -82,7 +82,7 @@ export const apache: Client = {
   commands: ["apache2"],
   challenges: ["http-01", "dns-01", "tls-alpn-01"],
   issue: (at, names) => run(at, names, "33%"),
-  // This is longer than any certificate is valid, so the certificate is due at once.
+  // This is longer than any certificate is valid, so that the certificate is due at once.
   renew: (at, names) => run(at, names, "4000d"),
   renewWhenTold: (at, names) => run(at, names, "33%"),
   chain: (at, [name]) => {

@@ -34,10 +34,10 @@ const configurationFor = (at: Workplace, names: ReadonlyArray<string>, renewalWi
   }
 })
 
-/** How the program is found. */
+/** Returns the path of the program. */
 type Program = () => Promise<string>
 
-/** Caddy runs until every name has reached what its log calls `done`. */
+/** Runs Caddy until the log has the text `done` for every name. */
 const runUntil = async (
   program: Program,
   at: Workplace,
@@ -59,19 +59,22 @@ const runUntil = async (
   }
 }
 
-/** Caddy answers the challenges itself. Each name gets its own certificate, and all keys are P-256. */
+/**
+ * Returns the client Caddy, which answers the challenges itself. Each name gets a certificate of its own, and all keys
+ * are P-256.
+ */
 const caddyOf = (name: string, program: Program): Client => ({
   name,
   commands: ["caddy"],
   challenges: ["http-01", "tls-alpn-01"],
   issue: async (at, names) => {
-    // If Caddy orders for two names at once, it makes two accounts at once, and may store the key of one with the
-    // address of the other.
+    // If Caddy orders for two names at once, it makes two accounts at once and may store the key of one with the URL of
+    // the other.
     const [first, ...rest] = names
     await runUntil(program, at, [first], "certificate obtained successfully", 1 / 3)
     if (rest.length > 0) await runUntil(program, at, rest, "certificate obtained successfully", 1 / 3)
   },
-  // The window is as wide as the validity, so every certificate is due.
+  // The window is as long as the validity, so that every certificate is due.
   renew: (at, names) => runUntil(program, at, names, "certificate renewed successfully", 1),
   chain: (at, _names, name) => {
     const kept = join(at.home, "caddy/certificates")
@@ -82,7 +85,7 @@ const caddyOf = (name: string, program: Program): Client => ({
   binds: true
 })
 
-/** Caddy in the version of Debian. */
+/** Caddy in Debian's version. */
 export const caddy = caddyOf("Caddy", () => Promise.resolve("caddy"))
 
 /** Caddy in the version of a PyPI package that contains the program. */

@@ -15,7 +15,7 @@ const run = async (program: Program, at: Workplace, ...words: ReadonlyArray<stri
 /** A program and its fixed arguments. */
 type Started = readonly [program: string, ...words: ReadonlyArray<string>]
 
-/** The version, or how to find it out once the program is installed. */
+/** The program, or how to find the program once it is installed. */
 type Program = Started | (() => Promise<Started>)
 
 const how = (at: Workplace): ReadonlyArray<string> => {
@@ -31,8 +31,8 @@ const how = (at: Workplace): ReadonlyArray<string> => {
 const live = (at: Workplace, name: string, file: string) => join(at.home, "config/live", name, file)
 
 /**
- * certbot as this program starts it. Its own web server or hooks that update the zone answer the challenges. The
- * account key is RSA.
+ * Returns a client that is certbot, started by `program`. Its own web server, or hooks that update the zone, answer the
+ * challenges. The account key is RSA.
  */
 export const certbotOf = (name: string, program: Program): Client => ({
   name,
@@ -69,7 +69,7 @@ export const certbotOf = (name: string, program: Program): Client => ({
   deactivate: (at) => run(program, at, "unregister")
 })
 
-/** certbot in the version of Debian. */
+/** certbot in Debian's version. */
 export const certbot = certbotOf("certbot", ["certbot"])
 
 /** The same version, with requests in the form of certbot 1. Debian no longer has a package of certbot 1. */
@@ -82,7 +82,7 @@ const ownStart = "import sys; from certbot.main import main; sys.exit(main())"
 
 const programOfPypi = async (): Promise<Started> => [join(await pythonPrograms(), "python"), "-c", ownStart]
 
-/** certbot in the version of PyPI, which asks for renewal information at each renewal. */
+/** certbot in PyPI's version, which requests renewal information at each renewal. */
 export const certbot5: Client = {
   ...certbotOf("certbot 5", programOfPypi),
   commands: pythonCommands,

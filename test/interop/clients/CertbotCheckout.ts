@@ -5,9 +5,9 @@ import type { Client } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 import { certbotOf } from "./Certbot.ts"
 
-/** A release of certbot that Debian does not have. It runs from a checkout of its source. */
+/** A release of certbot that Debian does not have and that runs from a checkout of its source. */
 export interface CertbotCheckout {
-  /** Plays only after {@link CertbotCheckout.prepare}. */
+  /** The client, which works only after {@link CertbotCheckout.prepare}. */
   readonly client: Client
   /** Prepares certbot for the run, and returns the name that certbot gives to its version. */
   readonly prepare: () => Promise<string>
@@ -24,7 +24,7 @@ const start = "import sys; from certbot.main import main; sys.exit(main())"
 // Files that Python and earlier runs have left are not copied.
 const isSource = (path: string): boolean => !/^(?:\.git|__pycache__|.*\.egg-info|venv.*)$/.test(basename(path))
 
-/** Returns where the modules of a part are: newer releases have them one folder deeper. */
+/** Returns the folder of the modules of a part, which is one folder deeper in newer releases. */
 const modulesOf = (part: string): string => existsSync(join(part, "src")) ? join(part, "src") : part
 
 const versionIn = (folder: string): string => {
@@ -36,7 +36,9 @@ const versionIn = (folder: string): string => {
   return version
 }
 
-/** The certbot of a checkout: it runs from a copy, so nothing is installed or changed in the checkout. */
+/**
+ * Returns the certbot of a checkout. certbot runs from a copy, so that nothing is installed or changed in the checkout.
+ */
 export const certbotAt = (checkout: string): CertbotCheckout => {
   const folder = resolve(checkout)
   const version = versionIn(folder)
@@ -46,7 +48,7 @@ export const certbotAt = (checkout: string): CertbotCheckout => {
   return {
     client: {
       ...certbotOf(`certbot ${version}`, program),
-      // Releases before 2.0 import more packages than Debian's release does.
+      // Releases before 2.0 import more packages than Debian's release.
       commands: ["certbot", "python3-requests-toolbelt", "python3-setuptools", "python3-zope.component"]
     },
     prepare: async () => {

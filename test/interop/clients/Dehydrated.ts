@@ -5,7 +5,7 @@ import { contact, newContact, scriptIn } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
 
-/** dehydrated calls its hook with the action, the name, the token and the text to show. */
+/** Writes the hook, which dehydrated calls with the action, the name, the token and the text to publish. */
 const hookFor = (at: Workplace): string =>
   scriptIn(
     at.home,
@@ -40,7 +40,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => runAs(contact, a
 const order = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) =>
   responding(at, () => run(at, "--cron", ...words, ...names.flatMap((name) => ["--domain", name])))
 
-/** dehydrated. Servers beside it or a hook that updates the zone answer the challenges. The account key is RSA. */
+/** dehydrated. Separate servers, or a hook that updates the zone, answer the challenges. The account key is RSA. */
 export const dehydrated: Client = {
   name: "dehydrated",
   commands: ["dehydrated"],
@@ -53,8 +53,7 @@ export const dehydrated: Client = {
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
   updateContact: (at) => runAs(newContact, at, "--account"),
-  // If a separate key were given for this, dehydrated would first look for the account of that key, which does not
-  // exist.
+  // With a separate key for this, dehydrated would first look for the account of that key, which does not exist.
   revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
   deactivate: (at) => run(at, "--deactivate")
 }

@@ -17,7 +17,7 @@ const build = async (): Promise<string> => {
   return program
 }
 
-/** One program contains both libraries, and is built once. */
+/** The program, which contains both libraries and is built once. */
 let built: Promise<string> | undefined
 
 const run = async (at: Workplace, library: string, act: string, names: Names) => {
@@ -51,7 +51,7 @@ export const autocert: Client = {
   binds: true
 }
 
-/** The library behind Caddy, used without Caddy; one certificate for each name. */
+/** The library of Caddy, used without Caddy, with one certificate for each name. */
 export const certmagic: Client = {
   name: "certmagic",
   commands,

@@ -9,13 +9,13 @@ const script = join(import.meta.dirname, "python-acme.py")
 const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
   mkdirSync(tokensOf(at), { recursive: true })
   const all = [script, at.home, at.directoryUrl, tokensOf(at), ...words]
-  // Debian's Python, which has the library, whatever other python3 is here.
+  // Debian's Python has the library, whatever other python3 there is.
   return runCommand("/usr/bin/python3", all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
 }
 
 const order: Client["issue"] = (at, names) => responding(at, () => run(at, "issue", ...names))
 
-/** The library behind certbot, used as in its own example. The account key is RSA. */
+/** The library of certbot, used as in its own example. The account key is RSA. */
 export const pythonAcme: Client = {
   name: "python-acme",
   commands: ["python3-acme"],

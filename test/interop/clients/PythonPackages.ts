@@ -4,8 +4,8 @@ import { runCommand } from "../Command.ts"
 import { kept, once, registryEnvironment } from "../Kept.ts"
 
 /*
- * Newer versions of clients from PyPI than Debian has, in a separate environment; every file is checked against its
- * digest.
+ * Clients from PyPI in versions that are newer than those of Debian, in a separate environment. Every file is compared
+ * with its digest.
  */
 
 const requirements = join(import.meta.dirname, "python/requirements.txt")
@@ -16,20 +16,21 @@ const pins = new Map(
   )
 )
 
-/** Returns the version that is installed of a package. */
+/** Returns the installed version of a package. */
 export const pythonPackageVersion = (name: string): string => {
   const version = pins.get(name)
   if (version === undefined) throw new Error(`${requirements} does not name ${name}`)
   return version
 }
 
-/** Debian's Python makes the environment. */
+/** The package with which Debian's Python makes the environment. */
 export const pythonCommands: ReadonlyArray<string> = ["python3-venv"]
 
 const python = "/usr/bin/python3"
 
 /**
- * The folder of the programs. After the folder was moved, they are started by the interpreter, not by their first line.
+ * Returns the folder of the programs. Since the folder was moved, the interpreter must start the programs, and not
+ * their first line.
  */
 export const pythonPrograms = once(async () => {
   const version = await runCommand(python, ["--version"])

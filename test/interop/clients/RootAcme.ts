@@ -14,8 +14,8 @@ const order: Client["issue"] = (at, names) =>
     }))
 
 /**
- * The library of Greenlock. While an order is `processing`, it sends finalize again and fails, so it needs an answer
- * that waits for the certificate.
+ * The library of Greenlock. While an order is `processing`, the library sends finalize again and fails, and so it needs
+ * an answer that waits for the certificate.
  */
 export const rootAcme: Client = {
   name: "root-acme",

@@ -15,7 +15,8 @@ const order: Client["issue"] = (at, names) => {
 }
 
 /**
- * The library, used as in its README. The account key is P-256, and CSRs have the wrong version 2 and a common name.
+ * Ruby's acme-client, used as in its README. The account key is P-256, and CSRs have the wrong version 2 and a common
+ * name.
  */
 export const rubyAcmeClient: Client = {
   name: "ruby-acme-client",

@@ -6,7 +6,7 @@ import { isKept, kept, keptIn, once, registryEnvironment } from "../Kept.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
 import { lacksCompiled } from "../Toolchains.ts"
 
-/* Libraries of crates.io, a small program for each; Cargo.lock fixes the digest of every crate. */
+/* Libraries of crates.io, with a small program for each. Cargo.lock has the digest of every crate. */
 
 const source = join(import.meta.dirname, "rust")
 
@@ -25,7 +25,7 @@ const madeOf = sources.map((file) => readFileSync(join(source, file), "utf8"))
 
 const build = once(() =>
   kept("rust", madeOf, async (folder) => {
-    // This is kept too: after a change of one program the crates need not be compiled again.
+    // This is kept as well, so that the crates need not be compiled again after a change of one program.
     const target = join(keptIn(), "rust-target")
     const words = ["build", "--release", "--locked", "--quiet", "--manifest-path", join(source, "Cargo.toml")]
     const env = { ...registryEnvironment(), CARGO_TARGET_DIR: target }
@@ -41,17 +41,17 @@ const run = async (program: Program, at: Workplace, step: string, ...words: Read
   return runCommand(join(await build(), program), all, { cwd: home, env: { HOME: home, ...bound } })
 }
 
-/** Returns where the program leaves the answers to challenges, for servers beside it. */
+/** Returns where the program leaves the answers to challenges, for separate servers. */
 const placeOf = (at: Workplace): string =>
   ({ "http-01": tokensOf(at), "dns-01": at.nameServer.script, "tls-alpn-01": alpnCertificatesOf(at) })[at.challenge]
 
-/** Runs the program, with servers beside it that answer the challenges. */
+/** Runs the program with separate servers that answer the challenges. */
 const besides = (program: Program, step: string) => async (at: Workplace, names: Names) => {
   await build()
   return responding(at, () => run(program, at, step, at.challenge, placeOf(at), ...names))
 }
 
-/** Orders with the library's own server for http-01, and with servers beside the program for the other challenges. */
+/** Orders with the library's own server for http-01, and with separate servers for the other challenges. */
 const byItself = (program: Program, step: string) => (at: Workplace, names: Names) =>
   at.challenge === "http-01"
     ? run(program, at, step, at.challenge, `${at.httpPort}`, ...names)
@@ -70,7 +70,7 @@ const clientOf = (program: Program) => ({
 // Two of these programs use OpenSSL.
 const commands = ["gcc", "libssl-dev", "pkg-config"]
 
-/** This program changes its account key, which is P-256, and asks for renewal information. */
+/** A program that changes its account key, which is P-256, and requests renewal information. */
 export const instantAcme: Client = {
   ...clientOf("instant-acme"),
   commands,
@@ -85,7 +85,7 @@ export const instantAcme: Client = {
   deactivate: (at) => run("instant-acme", at, "deactivate")
 }
 
-/** This program answers http-01 itself. Its account key is RSA, and it writes null for members without a value. */
+/** A program that answers http-01 itself, has an RSA account key, and writes null for members without a value. */
 export const lers: Client = {
   ...clientOf("lers"),
   commands,
@@ -97,7 +97,7 @@ export const lers: Client = {
   revokeByItsKey: (at, [name]) => run("lers", at, "revoke-by-its-key", name)
 }
 
-/** This program only orders. Its account key is RSA, and it writes null for members without a value. */
+/** A program that only orders, has an RSA account key, and writes null for members without a value. */
 export const acme2: Client = {
   ...clientOf("acme2"),
   commands,

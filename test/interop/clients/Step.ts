@@ -15,7 +15,7 @@ const module = `github.com/smallstep/cli/cmd/step@v${version}`
 
 const build = once(async () => {
   const folder = await kept("step", [module], (folder) => {
-    // Go checks the module and its dependencies against the digests of its checksum database.
+    // Go compares the module and its dependencies with the digests in its checksum database.
     const env = { ...registryEnvironment(), CGO_ENABLED: "0", GOBIN: folder }
     return runCommand("go", ["install", module], { env, timeoutMs: 1_800_000 })
   })
@@ -43,7 +43,10 @@ const run = async (at: Workplace, names: Names) => {
   return runCommand(await build(), words, { cwd: at.home, env: { HOME: at.home, STEPPATH: join(at.home, "step") } })
 }
 
-/** The client of step-ca at another service: an account for each certificate, and renewal is another order. */
+/**
+ * The client of step-ca, used with another service. It makes an account for each certificate, and renews by another
+ * order.
+ */
 export const step: Client = {
   name: "step CLI",
   commands: [],

@@ -7,7 +7,7 @@ import { responding, tokensOf } from "../Responders.ts"
 
 const socketOf = (at: Workplace) => join(at.home, "ualpn.sock")
 
-/** uacme calls its hook with the action, the type, the name, the token and the text to show. */
+/** Writes the hook, which uacme calls with the action, the type, the name, the token and the text to publish. */
 const hookFor = (at: Workplace): string => {
   const tell = (words: string) => `printf '%s\\n' "${words}" | ualpn -s ${socketOf(at)} | grep -q '^OK'`
   const [show, hide] = {
@@ -34,7 +34,10 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     : runCommand("uacme", all, options)
 }
 
-/** The responder of uacme needs a server to which it can pass other connections. None of them come here. */
+/**
+ * Runs the responder of uacme, which needs a server to which it can pass other connections. No such connections come
+ * here.
+ */
 const withUalpn = async (at: Workplace, use: () => Promise<unknown>) => {
   const places = ["-s", socketOf(at), "-p", join(at.home, "ualpn.pid")]
   const ports = ["-b", `127.0.0.1@${at.alpnPort}`, "-c", `127.0.0.1@${at.server.port}`]

@@ -1,16 +1,13 @@
 import { bodiesIn, text } from "../../support/Documents.ts"
 
-/* docs/clients.md and docs/trust.md as instructions: their sections have files to write and commands to run. */
+/* Reads docs/clients.md and docs/trust.md as instructions, whose sections have files to write and commands to run. */
 
 /** One block of a section. */
 export type Step =
   | { readonly kind: "file"; readonly path: string; readonly body: string }
   | { readonly kind: "shell"; readonly body: string }
 
-/**
- * Finds the path of the file that a block contains. The line before the block names the path: ``Write this into
- * `/etc/caddy/Caddyfile`:``.
- */
+/** Matches the line before a block with a file, which names the path: ``Write this into `/etc/caddy/Caddyfile`:``. */
 const place = /^Write this into `(\/[^`]+)`[^`\n]*:$/
 
 const stepsOf = (section: string): ReadonlyArray<Step> =>
@@ -20,7 +17,7 @@ const stepsOf = (section: string): ReadonlyArray<Step> =>
     return path === undefined ? [] : [{ kind: "file", path, body }]
   })
 
-/** Returns the steps of each section of a document, by its heading; sections without a command are left out. */
+/** Returns the steps of each section of a document, by heading. Sections without a command are left out. */
 export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Step>> => {
   const sections = text(document).split(/^#+ (?=[^\n]+\n\n)/m).slice(1)
   const guide = sections.map((section) => [section.slice(0, section.indexOf("\n")), stepsOf(section)] as const)

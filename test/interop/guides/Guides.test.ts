@@ -8,12 +8,12 @@ import { otherVersions, triedClients } from "./Tried.ts"
 const own = recipes.filter(({ document }) => document === "docs/clients.md").map(({ heading }) => heading)
 
 describe("docs/clients.md", () => {
-  it("has a row for every client of the interop run, and no two rows are about the same client", () => {
+  it("has exactly one row for every client of the interop run", () => {
     const driven = rows.flatMap(({ tried }) => tried?.client ?? [])
     assert.sameMembers(driven.map(({ name }) => name), clients.map(({ name }) => name))
   })
 
-  it("has a row for every recipe, and no two rows are about the same recipe", () => {
+  it("has exactly one row for every recipe", () => {
     assert.sameMembers(rows.flatMap(({ tried }) => tried?.recipes ?? []), own)
   })
 
@@ -50,12 +50,12 @@ describe("docs/clients.md", () => {
 })
 
 describe("a guide", () => {
-  it.each(guides)("of %s has a recipe for each section with commands, and a section for each recipe", (document) => {
+  it.each(guides)("has a recipe for each section with commands, and a section for each recipe: %s", (document) => {
     const headings = recipes.filter((recipe) => recipe.document === document).map(({ heading }) => heading)
     assert.sameMembers([...guideOf(document).keys()], headings)
   })
 
-  it("writes the files that it names to their places", () => {
+  it("has its files written to the places that it names", () => {
     const steps = guideOf("docs/clients.md").get("HAProxy") ?? []
     const paths = steps.flatMap((step) => step.kind === "file" ? [step.path] : [])
     assert.deepStrictEqual(paths, ["/etc/haproxy/haproxy.cfg", "/etc/letsencrypt/renewal-hooks/deploy/haproxy"])

@@ -10,7 +10,7 @@ const spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-
 const isMeant = (isChosen: (name: string) => boolean) => ({ heading }: { readonly heading: string }) =>
   isChosen(`guide ${heading}`)
 
-/** Returns the programs of {@link playGuides}: those of every recipe, or of those whose names `isChosen` accepts. */
+/** Returns the programs of {@link playGuides}, for every recipe or for those whose names `isChosen` accepts. */
 export const guideCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
   const chosen = recipes.filter(isMeant(isChosen))
   const ground = recipes.slice(0, 1)

@@ -4,19 +4,19 @@ import { runCommand } from "../Command.ts"
 import type { Step } from "./Guide.ts"
 
 /*
- * Machines on which a guide is followed. Each has the programs of this machine, but its own file system, network and
- * processes, so that files and ports are at the places that the guide names. The files of a machine are deleted with
- * it.
+ * Machines on which guides are followed. Each has the programs of this machine, but a file system, a network and
+ * processes of its own, so that files and ports are at the places that the guide names. The files of a machine are
+ * deleted with the machine.
  */
 
-/** Addresses on the network between the service and its clients, which leads nowhere else (RFC 5737). */
+/** Addresses in the network between the service and its clients, which is connected to nothing else (RFC 5737). */
 export const addresses = { service: "192.0.2.10", nameServer: "192.0.2.53", client: "192.0.2.20" } as const
 
 const repository = resolve(import.meta.dirname, "../../..")
 
 /**
- * Runs in the network that becomes the service's: makes its end of the connection, and a place for the networks of
- * clients.
+ * Makes the service's end of the connection, and a place for the networks of clients. Must run in the network that
+ * becomes that of the service.
  */
 export const layWire = async (): Promise<void> => {
   await runCommand("sh", [
@@ -31,7 +31,9 @@ export const layWire = async (): Promise<void> => {
   ])
 }
 
-/** The root of a machine: the files of this machine, with the files that are written here above them. */
+/**
+ * Mounts the root of a machine, which is the files of this machine under the files that are written in the new machine.
+ */
 const boot = `
 at=$1 lower=$2 repository=$3; shift 3
 mkdir -p "$at/upper" "$at/work" "$at/root"
@@ -70,7 +72,7 @@ touch "/run/started.$unit"
 
 const bytes = (text: string): string => Buffer.from(text).toString("base64")
 
-/** Writes a file in a machine; scripts become executable. */
+/** Writes a file in a machine. Scripts become executable. */
 const writing = (path: string, body: string): string =>
   [
     `mkdir -p "$(dirname '${path}')"`,
@@ -83,13 +85,13 @@ const scriptOf = (steps: ReadonlyArray<Step>): string =>
 
 /** Where a machine is made. */
 export interface Place {
-  /** A directory of this run, on its own file system. */
+  /** A directory of this run, on a file system of its own. */
   readonly directory: string
-  /** The machine from which it is copied. If it is left out, it is copied from this machine. */
+  /** The machine that is copied, by default this machine. */
   readonly like?: Machine
 }
 
-/** A machine that has been shut down; its files can be read, or another machine can start with them. */
+/** A machine that has been shut down. Its files can be read, or another machine can start with them. */
 export interface Machine {
   readonly upper: string
   readonly said: string
@@ -98,7 +100,7 @@ export interface Machine {
 let made = 0
 
 /**
- * Carries out a guide in a new machine, as root in its home directory; fails with the output of the first command that
+ * Carries out a guide in a new machine, as root in its home directory. Fails with the output of the first command that
  * failed.
  */
 export const doIn = async ({ directory, like }: Place, steps: ReadonlyArray<Step>): Promise<Machine> => {
@@ -107,7 +109,7 @@ export const doIn = async ({ directory, like }: Place, steps: ReadonlyArray<Step
   const lower = like === undefined ? "/" : `${like.upper}:/`
   const wire = [
     `ip netns add ${name}`,
-    // The address is the same for every machine, so that programs that knew an earlier machine also know this one.
+    // The address is the same for every machine, so that other hosts that knew an earlier machine also know this one.
     `ip link add ${name} type veth peer name eth0 address 02:00:00:00:02:20 netns ${name}`,
     `ip link set ${name} master wire up`,
     `ip -n ${name} link set lo up`,

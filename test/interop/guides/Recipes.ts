@@ -4,7 +4,7 @@ import { guideOf } from "./Guide.ts"
 
 /* The sections of the guides that are carried out, and what must be true afterwards. */
 
-/** A section that is carried out as it stands. */
+/** A section that is carried out unchanged. */
 export interface Recipe {
   readonly document: (typeof guides)[number]
   readonly heading: string
@@ -15,11 +15,11 @@ export interface Recipe {
   /** Shell commands that fail unless the section has had its effect. */
   readonly holds: ReadonlyArray<string>
   /**
-   * The command that later renews the certificate without a person, and a file whose first certificate it must have
-   * replaced.
+   * The command that later renews the certificate automatically, and a file whose first certificate must have been
+   * replaced then.
    */
   readonly later?: { readonly line: string; readonly certificate: string }
-  /** Other machines start as copies of it: their hosts trust the CA. */
+  /** Whether the other machines start as copies of this one, so that their hosts trust the CA. */
   readonly isGround?: true
 }
 
@@ -30,7 +30,7 @@ const verifies = (file: string, host = name): ReadonlyArray<string> => [
   `openssl verify -CAfile ${root} -untrusted ${file} -verify_hostname ${host} ${file}`
 ]
 
-/** Connects with the trust of this host, and tries again until that succeeds. */
+/** Connects with the trusted CAs of this host, and tries again until a connection succeeds. */
 const shows = `curl --silent --show-error --retry 60 --retry-delay 1 --retry-all-errors https://${name}/ > /dev/null`
 
 /** Returns the command that cron would run. */
@@ -54,7 +54,7 @@ const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">):
   ...recipe
 })
 
-/** All recipes. The one on which the others build comes first. */
+/** All recipes. The one on which the others depend comes first. */
 export const recipes: ReadonlyArray<Recipe> = [
   ofTrust("Debian and Ubuntu", {
     commands: ["update-ca-certificates", "curl", "openssl"],
@@ -63,7 +63,7 @@ export const recipes: ReadonlyArray<Recipe> = [
   }),
   ofClients("Apache with mod_md", {
     commands: ["a2enmod"],
-    // Without this, Apache waits for ten seconds.
+    // Otherwise Apache waits for ten seconds.
     before: ["echo MDInitialDelay 0s > /etc/apache2/conf-enabled/at-once.conf"],
     holds: [
       "tail --follow=name --retry --lines=+1 /var/log/apache2/error.log | grep --max-count=1 AH10059",
@@ -93,7 +93,7 @@ export const recipes: ReadonlyArray<Recipe> = [
   }),
   ofClients("dehydrated", {
     commands: ["dehydrated", "nginx"],
-    // Without this, dehydrated makes a longer account key, which takes seconds.
+    // Otherwise dehydrated makes a longer account key, which takes seconds.
     before: ["systemctl start nginx", "echo ACCOUNT_KEYSIZE=2048 > /etc/dehydrated/conf.d/account.sh"],
     holds: verifies(`/var/lib/dehydrated/certs/${name}/fullchain.pem`),
     later: { line: cron("dehydrated"), certificate: `/var/lib/dehydrated/certs/${name}/fullchain.pem` }

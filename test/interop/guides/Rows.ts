@@ -16,20 +16,23 @@ import { step } from "../clients/Step.ts"
 import { uacme } from "../clients/Uacme.ts"
 
 /*
- * The table of docs/clients.md: what is known about each client. The results of runs are not written here, because
+ * What is known about each client, for the table of docs/clients.md. The results of runs are not written here, because
  * `Tried.ts` derives them.
  */
 
 /** A feature of a client, according to its own documentation, with the first version that has it, if known. */
 type Documented = string
 
-/** The part of the run that a row is about: the package whose version the table shows, and the program that used it. */
+/**
+ * The part of the run that a row is about, with the package whose version the table shows, and the client or the
+ * recipes that used the package.
+ */
 export interface Tried {
   readonly package: string
   readonly version: string
   /** The client of the run that has all scenarios. */
   readonly client?: Client
-  /** The sections of docs/clients.md that are carried out as they stand. */
+  /** The sections of docs/clients.md that are carried out unchanged. */
   readonly recipes?: ReadonlyArray<string>
 }
 
@@ -37,7 +40,7 @@ export interface Tried {
 export interface Row {
   readonly name: string
   readonly tried?: Tried
-  /** The version that a person tried once, with a credential and http-01, and that is not part of the run. */
+  /** The version that was tried once by hand, with a credential and http-01, and that is not part of the run. */
   readonly byHand?: string
   readonly eab: Documented
   readonly dns01: Documented
@@ -55,8 +58,8 @@ const [yes, no, unknown] = ["yes", "no", "not known"] as const
 const pinned = (client: Client): Tried => ({ package: "", version: "", ...client.pinned, client })
 
 /**
- * Clients that were run come first. If package versions change within a release of Debian, these are those of its
- * latest update.
+ * The rows of the table, beginning with clients that were run. If a package changes within a release of Debian, the
+ * version is that of the latest update.
  */
 export const rows: ReadonlyArray<Row> = [
   {

@@ -9,7 +9,7 @@ import { addresses } from "./Machine.ts"
 
 /* The service that the guides use, at `https://acme.example.org`, and the name server of `example.org`. */
 
-/** The values for the words of the guides that every reader has to replace. */
+/** The values for the words of the guides that every reader must replace. */
 export interface Words {
   readonly FINGERPRINT: string
   readonly KID: string
@@ -24,7 +24,7 @@ export interface Site {
   readonly stop: () => Promise<void>
 }
 
-/** Certificates expire before any client's own date of renewal, so that its next look finds them due. */
+/** Certificates expire so soon that every client finds them due when it looks next. */
 const configuration = `[profiles.default]
 enabled = true
 [eab]
@@ -56,7 +56,7 @@ const startNameServer = async (directory: string) => {
   return startForeground("named", words, { cwd: directory, ready: / running$/ })
 }
 
-/** Makes a pair for the listener of the service, signed by its own CA. */
+/** Makes a key and a certificate for the listener of the service, signed by a CA of their own. */
 const certify = (directory: string) =>
   runCommand("sh", [
     "-euc",

@@ -5,7 +5,7 @@ import type { Row, Tried } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
 /*
- * Which rows of docs/clients.md were run. This is derived from what `npm run interop` does, so nobody can state it by
+ * Says which rows of docs/clients.md were run. This is derived from what `npm run interop` does and cannot be stated by
  * hand.
  */
 

@@ -11,8 +11,8 @@ import type { Words } from "./Site.ts"
 import { startSite } from "./Site.ts"
 
 /*
- * Carries out the recipes whose headings are on its command line, each on its own machine, and prints the result of
- * each as a line of JSON. `Guides.ts` starts it with its own networks and file systems.
+ * Carries out the recipes whose headings are on the command line, each on a machine of its own, and prints the result
+ * of each as a line of JSON. `Guides.ts` starts this program with networks and file systems of its own.
  */
 
 const filled = (text: string, words: Words): string =>
@@ -21,7 +21,7 @@ const filled = (text: string, words: Words): string =>
     text
   )
 
-/** Returns the steps of a recipe: its assumptions, the section as it stands, the checks, and a renewal. */
+/** Returns the steps of a recipe, which are its assumptions, the unchanged section, the checks, and a renewal. */
 const stepsOf = ({ before = [], document, heading, holds, later }: Recipe, words: Words): ReadonlyArray<Step> => {
   const section = guideOf(document).get(heading)
   if (section === undefined) throw new Error(`${document} has no commands below ${heading}`)
@@ -73,7 +73,7 @@ const main = async (headings: ReadonlyArray<string>): Promise<void> => {
   try {
     const machine = await done(ground, undefined)
     const chosen = others.filter(({ heading }) => headings.includes(heading))
-    // The machines follow one after another, because the name leads to only one of them.
+    // The machines run one after another, because the name resolves to only one of them.
     if (machine !== undefined) { for (const recipe of chosen) await done(recipe, machine) }
   } finally {
     await site.stop()

@@ -8,11 +8,14 @@ import type { Foreground } from "../Command.ts"
 import { runCommand, startForeground } from "../Command.ts"
 
 /*
- * Exim on loopback, with two mailboxes, as a user without privileges. It accepts mail only over TLS, and only from
- * clients that sign in. It is Debian's package, unpacked; nothing of it is installed.
+ * Exim on loopback, with two mailboxes, as a user without privileges. Exim accepts mail only over TLS, and only from
+ * clients that sign in. The program comes from Debian's package, which is unpacked and not installed.
  */
 
-/** Exim looks up the user that it was built for. This library answers instead of the host's list of users. */
+/**
+ * The packages of Exim and of a library. Exim looks up the user for which it was built, and the library answers instead
+ * of the host's list of users.
+ */
 export const eximPackages: ReadonlyArray<string> = ["exim4-daemon-light", "libnss-wrapper"]
 
 /** A message as it is in a mailbox. */
@@ -28,7 +31,7 @@ export interface Message {
   readonly text: string
   readonly isAscii: boolean
   readonly longestLine: number
-  /** The mistakes that the parser finds in it. */
+  /** The mistakes that the parser finds in the message. */
   readonly defects: ReadonlyArray<string>
 }
 
@@ -47,17 +50,17 @@ export interface Exim {
   readonly port: number
   /** The port with TLS from the first octet. */
   readonly tlsPort: number
-  /** The file of its certificate, which is self-signed and only for localhost. */
+  /** The file of the certificate, which is self-signed and only for localhost. */
   readonly certificate: string
   /** All messages of a mailbox, in the order of their delivery. */
   readonly messages: (box: (typeof boxes)[number]) => Promise<ReadonlyArray<Message>>
-  /** Waits until a mailbox has a matching message. Exim delivers what it has accepted a moment later. */
+  /** Waits until a mailbox has a matching message, because Exim delivers messages shortly after accepting them. */
   readonly awaitMessage: (box: (typeof boxes)[number], isMeant: (message: Message) => boolean) => Promise<Message>
-  /** All messages of a mailbox, once there are `count` of them. */
+  /** Waits until a mailbox has `count` messages, and returns all of them. */
   readonly awaitMessages: (box: (typeof boxes)[number], count: number) => Promise<ReadonlyArray<Message>>
   /** Empties the mailboxes. */
   readonly empty: () => void
-  /** Stops listening; delivered messages stay. */
+  /** Stops listening. Delivered messages stay. */
   readonly leave: () => Promise<void>
   readonly comeBack: () => Promise<void>
   readonly dispose: () => Promise<void>
@@ -139,7 +142,7 @@ login:
   server_condition = ${isAccount("$auth1", "$auth2")}
 `
 
-/** Gives up root. Exim then runs as nobody, or else as the caller. */
+/** Returns the user as whom Exim runs, which is nobody if the caller is root, and otherwise the caller. */
 const ownerOf = (uid: number | undefined): number => uid === undefined || uid === 0 ? 65_534 : uid
 
 const prepare = async (place: Place): Promise<void> => {
@@ -158,7 +161,7 @@ const prepare = async (place: Place): Promise<void> => {
   const folders = ["spool", "log", "boxes"].map((one) => join(directory, one))
   for (const folder of folders) mkdirSync(folder)
   if (process.getuid?.() === 0) { for (const one of [key, ...folders]) chownSync(one, owner, owner) }
-  // The package would run it as root.
+  // In the package, the program is setuid root.
   chmodSync(programIn(unpacked), 0o755)
 }
 

@@ -15,22 +15,22 @@ import { check, isOf, isSound } from "./Sound.ts"
 import { withPackages } from "./Unpacked.ts"
 
 /*
- * Notifications by mail: a running service reports events to Exim, over TLS and with a sign-in, and Python's library
+ * Notifications by mail. A running service reports events to Exim, over TLS and with a sign-in, and Python's library
  * reads the mailboxes.
  */
 
 const client = "mail Exim"
 
-/** The programs and libraries that this needs. */
+/** The programs and libraries that {@link playMail} needs. */
 export const mailCommands: ReadonlyArray<string> = ["python3"]
 
 interface Stage {
   readonly exim: Exim
   readonly server: Server
-  /** The acts of an account of a profile whose names count as proved. */
+  /** The session of an account at a profile that bypasses validation. */
   readonly session: AcmeSession
   readonly host: string
-  /** Runs a command beside the service, with other variables if they are given. */
+  /** Runs a command while the service runs, with other variables if they are given. */
   readonly command: (
     words: ReadonlyArray<string>,
     env?: Readonly<Record<string, string>>
@@ -67,7 +67,7 @@ const configOf = (exim: Exim, adminPort: number): string =>
     ""
   ].join("\n")
 
-/** Waits for the mail about an event in both mailboxes, and checks each. */
+/** Waits for the mail about an event in both mailboxes, and checks each mail. */
 const arrived = async ({ exim }: Stage, subject: RegExp, lines: ReadonlyArray<string>) => {
   for (const box of boxes) {
     const message = await exim.awaitMessage(box, isOf(subject))
@@ -96,18 +96,18 @@ const issued = async (stage: Stage) => {
   return chain
 }
 
-/** A name of 253 octets below a host, in labels of 63 at most. */
+/** Returns a name of 253 octets below a host, in labels of at most 63. */
 const longNameOf = (number: number, host: string): string => {
   const labels = [String(number).padStart(60, "n")]
   for (;;) {
     const left = 253 - `${labels.join(".")}..${host}`.length
     if (left <= 0) return `${labels.join(".")}.${host}`
-    // The remainder must have more than a dot.
+    // The remainder must be more than a dot.
     labels.push("x".repeat(left > 63 ? Math.min(63, left - 2) : left))
   }
 }
 
-/** A hundred names, each of the greatest length. */
+/** Checks the mail about a certificate with a hundred names of the maximum length. */
 const long = async (stage: Stage) => {
   const names = Array.from({ length: 100 }, (_, number) => longNameOf(number, stage.host))
   await stage.session.issue(names, new Map())
@@ -147,7 +147,10 @@ const revoked = async (stage: Stage) => {
   ])
 }
 
-/** A reload turns the digest on: the first one is sent at once, and lists what the earlier scenarios have issued. */
+/**
+ * Checks that after a reload that turns the digest on, the first digest is sent at once and lists what the earlier
+ * scenarios issued.
+ */
 const digest = async (stage: Stage) => {
   await stage.reload("[notify.expiry]\nlead_days = 365\n")
   const subject = /^ACME Service \S+: \[default\] \d+ certificates expire within 365 days, first /
@@ -157,7 +160,7 @@ const digest = async (stage: Stage) => {
   check(!text.includes(`revoked.${stage.host}`), "the digest tells of what was revoked")
 }
 
-/** The mail server is unavailable while something happens. When it is available again, it gets one mail about that. */
+/** Checks that the mail server gets one mail about an event that happened while the server was unavailable. */
 const away = async (stage: Stage) => {
   const { exim, host, server, session } = stage
   await exim.leave()
@@ -169,7 +172,8 @@ const away = async (stage: Stage) => {
 }
 
 /**
- * Mail about an operator goes to the operator's own address. A change of the address is also sent to the previous one.
+ * Checks that mail about an operator goes to the operator's own address, and mail about a change of the address to the
+ * previous one.
  */
 const operators = async ({ command, exim, server }: Stage) => {
   writeFileSync(join(server.directory, "password"), "Wrocław tramway, 4 stops\n", { mode: 0o600 })
@@ -232,7 +236,7 @@ const overTls = async (stage: Stage) => {
   }
 }
 
-/** A cause that prevents a mail: its variables, and the message about it. */
+/** The causes that prevent a mail, each with its variables and the message about the cause. */
 const obstacles: { readonly [scenario: string]: readonly [env: Readonly<Record<string, string>>, said: RegExp] } = {
   "wrong password": [{ ACME_SVC_NOTIFY__EMAIL__SMTP_PASSWORD: "swordfish" }, /535/],
   "nobody signed in": [
@@ -336,7 +340,7 @@ const onDatabase = async (
   }
 }
 
-/** Plays everything on both databases, each with its own mail server. */
+/** Plays everything on both databases, each with a mail server of its own. */
 export const playMail = async (
   nameServer: NameServer,
   freshPostgres: () => Promise<string>,

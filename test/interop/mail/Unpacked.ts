@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { runCommand } from "../Command.ts"
 
 /*
- * Debian packages that are unpacked only for the run: their scripts do not run, the host does not know of them, and
+ * Debian packages that are unpacked only for the run. Their scripts do not run, the host does not know them, and
  * installed versions stay.
  */
 
@@ -15,19 +15,19 @@ const download = async (packages: ReadonlyArray<string>, archives: string): Prom
     // Includes packages that are already installed here.
     "--reinstall",
     "--download-only",
-    // Nothing is installed, and the archives are in our own folder: there is nothing to lock, so no root is needed.
+    // Nothing is installed, and the archives are in a folder of the caller, so that no lock and no root is needed.
     "--option",
     "Debug::NoLocking=true",
     "--option",
     `Dir::Cache::archives=${archives}`,
-    // The caller fetches, because the folder is not open to everybody.
+    // The caller fetches the archives, because the folder is not open to other users.
     "--option",
     "APT::Sandbox::User="
   ]
   await runCommand("apt-get", [...words, "install", ...packages], { timeoutMs: 600_000 })
 }
 
-/** Unpacks packages, with their dependencies that this host lacks, while `use` runs. */
+/** Unpacks packages, and those of their dependencies that this host lacks, while `use` runs. */
 export const withPackages = async <A>(
   packages: ReadonlyArray<string>,
   /** Gets the folder, and the packages with their versions. */

@@ -8,17 +8,20 @@ import { runCommand } from "../Command.ts"
 
 /* Tools that read the OpenAPI document. Every warning counts as an error here. */
 
-/** With its dependencies it is 68 MB, more than the other tools together, so it is installed only for the run. */
+/**
+ * The linter Spectral, which is installed only for the run, because with its dependencies it has 68 MB, more than the
+ * other tools together.
+ */
 const spectral = "@stoplight/spectral-cli@6.16.3"
 
 const rules = (file: string): string => join(import.meta.dirname, file)
 
-/** Installs the tool that is not a dependency; returns its program, and how to remove it. */
+/** Installs the tool that is not a dependency. Returns its program, and a function that removes the tool. */
 export const installSpectral = async (say: (text: string) => void) => {
   const directory = mkdtempSync(join(tmpdir(), "acme-spectral-"))
   say(`installing ${spectral} with npm`)
   const words = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", directory, spectral]
-  // The caller's environment says where npm finds its registry, and whom it trusts for it.
+  // The caller's environment says where npm finds its registry, and which CAs it trusts for the registry.
   const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
   await runCommand("npm", words, { cwd: directory, env, timeoutMs: 600_000 })
   return {
@@ -27,7 +30,7 @@ export const installSpectral = async (say: (text: string) => void) => {
   }
 }
 
-/** Runs Redocly's linter on a file; every message is an error. */
+/** Runs Redocly's linter on a file. Every message counts as an error. */
 export const lintByRedocly = async (file: string): Promise<void> => {
   const env = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" }
   const words = ["lint", "--config", rules("redocly.yaml"), "--max-problems", "1000", file]
@@ -35,7 +38,7 @@ export const lintByRedocly = async (file: string): Promise<void> => {
   if (/You have \d+ warning/.test(said) || !said.includes("Your API description is valid")) throw new Error(said)
 }
 
-/** Runs Spectral's linter on a file; a hint is an error too. */
+/** Runs Spectral's linter on a file. Even a hint counts as an error. */
 export const lintBySpectral = async (program: string, file: string): Promise<void> => {
   await runCommand(program, ["lint", "--ruleset", rules("spectral.yaml"), "--fail-severity", "hint", file])
 }
@@ -55,7 +58,7 @@ const idsIn = (value: unknown): ReadonlyArray<string> => {
   return [...own, ...Object.values(value).flatMap(idsIn)]
 }
 
-/** Compiles every schema of a document; returns their number. */
+/** Compiles every schema of a document, and returns their number. */
 export const compileSchemas = async (document: OpenApiDocument): Promise<void> => {
   const ids = idsIn(document)
   const twice = ids.filter((id, at) => ids.indexOf(id) !== at)

@@ -3,7 +3,7 @@ import { createServer, request as requestOf } from "node:https"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
 
-/* A reverse proxy in front of an upstream CA. It fails at requests of a relay according to rules. */
+/* A reverse proxy in front of an upstream CA, which fails at requests of a relay according to rules. */
 
 /** The requests of a relay to its upstream. */
 export type Asked =
@@ -20,24 +20,27 @@ export type Asked =
   | "certificate"
   | "revokeCert"
 
-/** The fate of one request. */
+/** What happens to a request. */
 export interface Fault {
   /** The name of the fault in the table. */
   readonly name: string
-  /** An answer that replaces the upstream's; the upstream does not get the request. */
+  /** An answer instead of that of the upstream, which does not get the request. */
   readonly answer?: {
     readonly status: number
     readonly type: string
     readonly body: string
     readonly retryAfter?: string
   }
-  /** The upstream gets the request, and its answer or the second half of it is lost. */
+  /** Whether the upstream gets the request, but the answer or its second half is lost. */
   readonly damage?: "lost" | "cut"
-  /** The upstream does not get the request. The connection ends at once, or hangs until the relay gives up. */
+  /**
+   * How the connection behaves if the upstream does not get the request: it ends at once, or hangs until the relay
+   * gives up.
+   */
   readonly silence?: "closed" | "hangs"
 }
 
-/** Which requests a fault affects: the first `times` of them. */
+/** A fault that affects the first `times` requests of a kind. */
 export interface Rule {
   readonly at: Asked
   readonly fault: Fault
@@ -49,7 +52,7 @@ export interface Seen {
   readonly at: Asked | undefined
   readonly fault: Fault | undefined
   readonly millis: number
-  /** The status of the upstream's own answer. */
+  /** The status of the upstream's answer. */
   readonly status?: number
 }
 
@@ -59,7 +62,7 @@ export interface FaultProxy {
    * The address `127.0.0.1:port`. The upstream must build its URLs from the Host of a request, or from this address.
    */
   readonly host: string
-  /** Begins again with these rules. From then on `seen` has only later requests. */
+  /** Begins again with these rules. From then on, `seen` has only later requests. */
   readonly begin: (rules: ReadonlyArray<Rule>) => void
   readonly seen: () => ReadonlyArray<Seen>
   readonly stop: () => Promise<void>
@@ -75,7 +78,7 @@ export interface ProxyOptions {
     readonly name?: string
     readonly directory: string
   }
-  /** Only the answer of newNonce has a nonce, so each request needs its own newNonce. */
+  /** Whether only the answer to newNonce has a nonce, so that each request needs a newNonce. */
   readonly withholdsNonces?: boolean
 }
 
@@ -103,13 +106,13 @@ const toRevoke = (body: Buffer): unknown => {
 }
 
 /**
- * Learns the meaning of the upstream's paths from its answers. The relay may still ask about an order of a former play;
- * such requests do not belong to the present play.
+ * Learns the meaning of the upstream's paths from its answers. The relay may still ask about an order of an earlier
+ * play. Such requests do not belong to the present play.
  */
 const makeAtlas = (directory: string) => {
   const known = new Map<string, Asked>([[directory, "directory"]])
   const fresh = new Set<string>()
-  // A play that revokes begins again before the revocation, so the earlier leaves belong to it.
+  // A play with a revocation begins again before the revocation, and so the earlier leaves belong to the play.
   let [before, leaves] = [new Set<unknown>(), new Set<unknown>()]
   const learn = (url: unknown, at: Asked) => {
     const path = pathOf(url)

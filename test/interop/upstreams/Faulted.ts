@@ -17,17 +17,17 @@ import type { Started, Upstream } from "./Upstream.ts"
 import { makePair, upstreams } from "./Upstreams.ts"
 
 /*
- * Plays every fault at every request of a relay, with real upstreams and on both databases. No order is lost if another
- * try can save it. No request is sent sooner than the upstream allows, and none is repeated after a final refusal. If
- * the client can correct the cause, it gets a problem type that says so.
+ * Plays every fault at every request of a relay, with real upstreams and on both databases. No order may be lost that
+ * another try can save. No request may be sent sooner than the upstream allows, and none may be repeated after a final
+ * refusal. A client that can correct the cause must get a problem type that says so.
  */
 
-/** How many relays work at a time. Each has its own proxy, which fails only for this relay. */
+/** How many relays work at a time. Each has a proxy of its own, which fails only for this relay. */
 const lanes = 6
 
 const slugOf = ({ name }: Upstream): string => name.toLowerCase()
 
-/** How many upstreams are tried at a time. A play mostly waits. */
+/** How many upstreams are tried at a time, since plays mostly wait. */
 const width = 2
 
 /** Returns the lines by which a relay proves names in the zone. */
@@ -89,7 +89,7 @@ const tableOf = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   )
 }
 
-/** Returns the plays of each lane; the last lane, whose proxy withholds nonces, has the plays of newNonce. */
+/** Returns the plays of each lane. The last lane, whose proxy withholds nonces, has the plays of newNonce. */
 const shared = (plays: ReadonlyArray<Play>): ReadonlyArray<ReadonlyArray<Play>> => {
   const others = plays.filter(({ at }) => at !== "newNonce")
   const parts = Array.from(
@@ -154,7 +154,7 @@ const onDatabase = async (
 
 const isPlayed = (upstream: Upstream): boolean => upstream.isOfGate || upstream.isThere()
 
-/** Fetches the upstreams of the short run, or all, that are not in the kept folder. */
+/** Returns the commands that fetch the upstreams, of the short run or all, that are not in the kept folder. */
 export const upstreamCommands = (isFull: boolean): ReadonlyArray<string> =>
   upstreams.filter((one) => !one.isThere() && (isFull || one.isOfGate)).map(({ installer }) => installer)
 
@@ -178,7 +178,7 @@ const playUpstream = async (
   }
 }
 
-/** Plays the faults at every available upstream: a few of them, or all. */
+/** Plays a few faults, or all, at every available upstream. */
 export const playUpstreams = async (
   nameServer: NameServer,
   freshPostgres: () => Promise<string>,

@@ -3,18 +3,18 @@ import type { Upstream } from "./Upstream.ts"
 
 /* The faults that can happen at each request of a relay, and how the order or the revocation must end. */
 
-/** How often a fault occurs: `for ever` affects every request of the kind. */
+/** How often a fault occurs. `for ever` affects every request of the kind. */
 export type Often = 1 | 2 | "for ever"
 
-/** One play of the table. */
+/** A play of the table. */
 export interface Play {
   readonly at: Asked
   readonly fault: Fault
   readonly often: Often
   readonly rules: ReadonlyArray<Rule>
-  /** `valid` or `revoked`, otherwise the type of the problem that the client gets. */
+  /** `valid` or `revoked`, or else the type of the problem that the client gets. */
   readonly ends: string
-  /** The largest permitted number of requests of the kind; undefined if only time limits them. */
+  /** The largest permitted number of requests of the kind, or undefined if only time limits them. */
   readonly most?: number
   /** How many orders may be opened at the upstream. */
   readonly orders: number
@@ -47,7 +47,7 @@ const page = (name: string, status: number, retryAfter?: number): Fault => ({
   }
 })
 
-/** The faults after which another attempt may save the order. */
+/** The faults after which another attempt can save the order. */
 const passing: ReadonlyArray<{ readonly fault: Fault; readonly waits?: number }> = [
   { fault: problem("429, wait 2 s", 429, "rateLimited", 2), waits: 2 },
   { fault: problem("rateLimited of 403, wait 2 s", 403, "rateLimited", 2), waits: 2 },
@@ -86,24 +86,24 @@ const ofOrders: ReadonlyArray<Asked> = ["newOrder", "authorization", "challenge"
  */
 const ofChanges: ReadonlyArray<Asked> = ["newOrder", "challenge", "finalize"]
 
-/** This request is only sent if the answer to newOrder was lost. */
+/** The requests that are sent only if the answer to newOrder was lost. */
 const ofSearch: ReadonlyArray<Asked> = ["account", "orders"]
 
 const lost: Fault = { name: "answer lost", damage: "lost" }
 const times = (often: Often) => often === "for ever" ? Number.POSITIVE_INFINITY : often
 
-/** As far as the relay can know, the upstream has opened an order whose URL did not arrive. */
+/** Returns whether, as far as the relay can know, the upstream may have opened an order whose URL did not arrive. */
 const isUnclear = ({ answer, damage }: Fault): boolean =>
   answer === undefined ? damage !== "cut" : answer.body.length > 1_000_000 ||
     (answer.type !== "application/problem+json" && answer.status !== 503)
 
-/** Faults of one request in the course of an order. */
+/** Returns the plays for one kind of request in the course of an order. */
 const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lists"]): ReadonlyArray<Play> => {
   const isSearch = ofSearch.includes(at)
   const before: ReadonlyArray<Rule> = isSearch ? [{ at: "newOrder", fault: lost, times: 1 }] : []
   const rules = (fault: Fault, often: Often) => [...before, { at, fault, times: times(often) }]
-  // Without a list, an order that may exist cannot be found. So a second order is opened, but no third, because each
-  // order may cost money.
+  // Without a list, an order that may exist cannot be found. So a second order is opened, but no third one, because
+  // each order may cost money.
   const isBlind = (fault: Fault) => lists !== "whole" && at === "newOrder" && isUnclear(fault)
   const ended = (fault: Fault, often: Often): string => {
     if (often === 1 || (often === 2 && (lists === "harmful" || !isBlind(fault)))) return "valid"
@@ -144,7 +144,7 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lis
   ]
 }
 
-/** Faults of a revocation. */
+/** Returns the plays for a revocation. */
 const revocationPlays = (often: ReadonlyArray<Often>): ReadonlyArray<Play> => [
   // The answer to a revocation has no body that could be cut off.
   ...passing.filter(({ fault }) => !hangs(fault) && fault.damage !== "cut").flatMap(({ fault, waits }) =>

@@ -3,9 +3,9 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { runCommand } from "../Command.ts"
 
-/* Where programs of upstreams are kept between runs, and how they get there. */
+/* Keeps the programs of upstreams between runs. */
 
-/** The folder is `ACME_UPSTREAMS`, or `acme-svc/upstreams` of the user's cache. */
+/** The folder of the kept programs, which is `ACME_UPSTREAMS`, or `acme-svc/upstreams` in the user's cache. */
 const keptFolder = process.env["ACME_UPSTREAMS"] ??
   join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "acme-svc", "upstreams")
 

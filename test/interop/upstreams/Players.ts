@@ -5,7 +5,7 @@ import { makeCsr } from "../../support/Csr.ts"
 import type { FaultProxy, Seen } from "./FaultProxy.ts"
 import type { Play } from "./Faults.ts"
 
-/* Plays one fault after the other through one relay, and reports each result. */
+/* Plays one fault after another through one relay, and reports each result. */
 
 /** The result of one play. */
 export interface Result {
@@ -30,7 +30,7 @@ const longestMillis = 150_000
 
 const suffixOf = ({ type = "" }: ProblemBody): string => type.slice(type.lastIndexOf(":") + 1)
 
-/** Returns how long after a fault the next request of its kind came, in milliseconds; undefined if none came. */
+/** Returns how many milliseconds after a fault the next request of its kind came, or undefined if none came. */
 const soonest = (seen: ReadonlyArray<Seen>, play: Play): number | undefined => {
   const times = seen.filter(({ at }) => at === play.at)
   const gaps = times.flatMap(({ fault, millis }, index) => {
@@ -54,7 +54,7 @@ const wrongWith = (play: Play, seen: ReadonlyArray<Seen>, ended: string, orders:
 }
 
 /**
- * Asks for the revocation until it has ended. A failed one is not requested again, since that would be another
+ * Requests the revocation until it has ended. A failed revocation is not requested again, because that would be another
  * revocation.
  */
 const revoke = async (session: AcmeSession, chain: string, reason: number): Promise<string> => {
@@ -68,7 +68,7 @@ const revoke = async (session: AcmeSession, chain: string, reason: number): Prom
   return "never"
 }
 
-/** Plays one fault: an order from newOrder to its end, and its revocation if the fault concerns that. */
+/** Plays one fault, with an order from newOrder to its end, and with a revocation if the fault concerns that. */
 const playOne = async ({ proxy }: Lane, session: AcmeSession, play: Play, name: string): Promise<Result> => {
   const begun = performance.now()
   const isRevocation = play.at === "revokeCert"
@@ -100,7 +100,7 @@ const playOne = async ({ proxy }: Lane, session: AcmeSession, play: Play, name: 
   }
 }
 
-/** Plays the given plays in turn. `nameOf` returns the name for each of their orders. */
+/** Plays the given plays one after another. `nameOf` returns the name for each of their orders. */
 export const playAll = async (
   lane: Lane,
   plays: ReadonlyArray<Play>,

@@ -8,7 +8,7 @@ import { buildInto, keptAt } from "./Kept.ts"
 import type { Upstream } from "./Upstream.ts"
 
 const version = "v0.30.2"
-/** The newest version that fits: `step ca init` writes the configuration. */
+/** The newest suitable version of the program that writes the configuration by `step ca init`. */
 const cliVersion = "v0.30.6"
 const folder = keptAt("step", version)
 const [server, cli] = [join(folder, "step-ca"), join(folder, "step")]

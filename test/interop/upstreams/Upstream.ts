@@ -1,29 +1,29 @@
-/* A real upstream of a fixed version. Relays reach it through proxies. */
+/* A real upstream of a fixed version, which relays reach through proxies. */
 
 /** An upstream that has not started yet. */
 export interface Upstream {
   readonly name: string
   readonly version: string
-  /** Whether the short run includes it even if its programs have to be fetched first. */
+  /** Whether the short run includes this upstream even if its programs must be fetched first. */
   readonly isOfGate: boolean
-  /** The short run plays more faults at this upstream than at others. */
+  /** Whether the short run plays more faults at this upstream than at others. */
   readonly isReference: boolean
-  /** How a relay proves names to it: without a proof, or with records of the zone. */
+  /** How a relay proves names to this upstream: without a proof, or with records of the zone. */
   readonly strategy: "bypass" | "dns01"
-  /** Whether it accepts a reason for a revocation. */
+  /** Whether the upstream accepts a reason for a revocation. */
   readonly takesReasons: boolean
   /**
-   * Whether the list of an account's orders can be read without harm; a relay finds an order there whose answer was
-   * lost.
+   * Whether the list of an account's orders can be read without harm. In the list, a relay finds an order whose answer
+   * was lost.
    */
   readonly lists: "whole" | "none" | "harmful"
-  /** The command that fetches or builds its programs. */
+  /** The command that fetches or builds the programs. */
   readonly installer: "go" | "pip3"
-  /** Whether its programs are in the kept folder. */
+  /** Returns whether the programs are in the kept folder. */
   readonly isThere: () => boolean
-  /** Fetches or builds its programs. */
+  /** Fetches or builds the programs. */
   readonly install: () => Promise<void>
-  /** Starts the upstream. It looks names up at the server `resolver`, given as `127.0.0.1:port`. */
+  /** Starts the upstream, which looks up names at the server `resolver`, given as `127.0.0.1:port`. */
   readonly start: (resolver: string) => Promise<Started>
 }
 
@@ -31,7 +31,7 @@ export interface Upstream {
 export interface Started {
   readonly host: string
   readonly port: number
-  /** The path of the directory for a proxy at this `127.0.0.1:port`, which is the host in the URLs. */
+  /** Returns the path of the directory for a proxy at this `127.0.0.1:port`, which is the host in the URLs. */
   readonly directoryFor: (proxy: string) => Promise<string>
   readonly stop: () => Promise<void>
 }

@@ -18,7 +18,10 @@ export const given = {
   answers: needed("ANSWERS")
 }
 
-/** How requests say who sends them. A cookie that is `Secure` is kept by hand, since this is plain HTTP on loopback. */
+/**
+ * The credentials of requests. A cookie that is `Secure` is kept by hand, because the service uses plain HTTP on
+ * loopback.
+ */
 export interface Held {
   cookie?: string
   csrf?: string
@@ -33,7 +36,8 @@ const record = async (pattern: string, method: string, response: Response): Prom
 }
 
 /**
- * Returns a client with a session, a token or nothing. If an answer begins or ends a session, the client does the same.
+ * Returns a client with a session, a token or nothing. When an answer begins or ends a session, the client begins or
+ * ends its session.
  */
 export const clientOf = (held: Held) => {
   const client = createClient<paths>({ baseUrl: given.baseUrl })
@@ -56,7 +60,7 @@ export const clientOf = (held: Held) => {
   return client
 }
 
-/** A request that no type permits: a method that the path does not accept. */
+/** Sends a request that no type permits, with a method that the path does not accept. */
 export const sendRaw = async (method: string, path: "/api/orders", held: Held): Promise<Response> => {
   const response = await fetch(`${given.baseUrl}${path}`, { method, headers: { cookie: held.cookie ?? "" } })
   await record(path, "GET", response)
@@ -69,7 +73,7 @@ interface Answered {
   readonly response: Response
 }
 
-/** Returns the answer to a request. Anything except a success ends the program. */
+/** Returns the data of an answer. Anything except a success ends the program. */
 export const done = async <A extends Answered>(asked: Promise<A>): Promise<Exclude<A["data"], undefined>> => {
   const { data, error, response } = await asked
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`)
@@ -81,7 +85,10 @@ interface Refusal {
   readonly message: string
 }
 
-/** A refusal that is expected. The compiler knows from the document which codes a route can be answered with. */
+/**
+ * Checks that a request is refused as expected. The compiler knows from the document with which codes a route can be
+ * answered.
+ */
 export const refused = async <E extends Refusal>(
   asked: Promise<{ readonly error?: E; readonly response: Response }>,
   status: number,

@@ -1,6 +1,6 @@
 import { check, clientOf, done, refused } from "./Client.ts"
 
-/* The CA's records, as a program with a token reads and changes them. */
+/* The records of the service, as a program with a token reads and changes them. */
 
 type Program = ReturnType<typeof clientOf>
 
@@ -148,7 +148,7 @@ export const records = {
   "notifications": notifications
 }
 
-/** Returns the other data that a caller can read. */
+/** Reads the other data that a caller can read. */
 export const otherReads = async (caller: Program) => {
   const { items: [profile] } = await done(caller.GET("/api/profiles"))
   check(profile?.name === "default", "there is no profile")

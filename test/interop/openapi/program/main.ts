@@ -4,7 +4,7 @@ import { check, clientOf, done, given, refused, sendRaw } from "./Client.ts"
 import { otherReads, records } from "./Records.ts"
 
 /*
- * An operator's program. It prints a line for each step; it records every answer, and the run compares the answers with
+ * An operator's program, which prints a line for each step and records every answer. The run compares the answers with
  * the document.
  */
 
@@ -123,7 +123,7 @@ const ownAccount = async () => {
   )
 }
 
-/** One error of each status that a client can cause by itself. */
+/** Causes one error of each status that a client can cause by itself. */
 const errors = async () => {
   const params = { path: { id: "01890a5d-ac96-774b-bcce-b302099a8057" } }
   await refused(admin.GET("/api/orders", { params: { query: { since: "yesterday" } } }), 400, "bad_request")
@@ -142,7 +142,7 @@ const errors = async () => {
   await refused(admin.POST("/api/session", { body: wrong }), 429, "rate_limited")
 }
 
-/** Signs in while everybody is required to have a second factor. */
+/** Signs in while a second factor is required of every operator. */
 const forcedEnrolment = async () => {
   const half: Held = {}
   const viewer = clientOf(half)
