@@ -256,7 +256,7 @@ describe("src", () => {
     assert.deepStrictEqual(taken.filter((name) => functions.has(name)), [])
   })
 
-  it("looks for a service that may be missing only in two places: for counts and for spans", () => {
+  it("looks for a service that may be missing only for counts and for spans", () => {
     const optional = files.filter((file) =>
       /\bmapUnsafe\b|\bserviceOption\b|\bgetOrUndefined\(fiber\.context\b/.test(
         readFileSync(join(src, file), "utf8")

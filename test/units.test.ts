@@ -49,8 +49,8 @@ const of = (key: string): string => unit.get(`Service.${key}`) ?? assert.fail(`t
 const wordsOf = (key: string): ReadonlyArray<string> => of(key).split(" ").filter((word) => word !== "")
 
 /**
- * Asks for a reload with the line of the unit and the variables of systemd, and waits for the reload. A process that
- * has reloaded ends normally.
+ * Requests a reload with the line of the unit and the variables of systemd, and waits for it. A process that has
+ * reloaded ends normally.
  */
 const reload = async (server: Server): Promise<void> => {
   const { status } = spawnSync("/bin/sh", ["-c", of("ExecReload")], { env: { MAINPID: `${server.pid()}` } })
@@ -242,7 +242,7 @@ describe("acme-svc@.service", () => {
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
     const worker = await startServer({ ...host.process(template, "worker"), startedBy: "job_runner_started" })
-    // InaccessiblePaths= puts such a file, which only root can open, in place of the key.
+    // InaccessiblePaths= puts such a file, which only root can open, instead of the key.
     writeFileSync(join(host.state, "ca.key"), "")
     chmodSync(join(host.state, "ca.key"), 0)
     const acme = await startServer(host.process(template, "acme"))

@@ -7,7 +7,7 @@ const text = (name: string): string => readFileSync(new URL(`../${name}`, import
 const workflow = text(".github/workflows/gate.yml")
 const gate = text(".ci/run")
 
-/** The words that follow `npm test -- ` in a line. */
+/** Returns the words that follow `npm test -- ` in a line. */
 const smokeOf = (file: string): string | undefined => /^.*ACME_TEST_NODE=.* npm test -- (.*)$/m.exec(file)?.[1]
 
 describe(".github/workflows/gate.yml", () => {

@@ -61,8 +61,8 @@ const peopled = Effect.gen(function*() {
   return { ...place, place, accountId, orderId, events }
 })
 
-describe("a command about accounts", () => {
-  test("prints accounts as rows, as lines and as objects", () =>
+describe("account", () => {
+  test("list and show print accounts as rows, as lines and as objects", () =>
     Effect.gen(function*() {
       const { accountId, run } = yield* peopled
       const { items, total } = jsonOf<Page>(yield* run(["account", "list", "--json", "--status", "valid"]))
@@ -97,7 +97,7 @@ describe("a command about accounts", () => {
       assert.include(yield* refused("config", "show", "--profile", "x"), "There is no profile x.")
     }))
 
-  test("asks before it removes something, and the trail has the user", () =>
+  test("update-contact, deactivate and delete ask before they remove something, and the trail has the user", () =>
     Effect.gen(function*() {
       const { accountId, events, run } = yield* peopled
       const contact = ["--contact", "mailto:a@example.org", "--contact", " b@example.org "]
@@ -133,7 +133,7 @@ describe("a command about accounts", () => {
       ])
     }))
 
-  test("refuses to delete, without a question, while a certificate is valid", () =>
+  test("delete is refused without a question while a certificate is valid", () =>
     Effect.gen(function*() {
       const { accountId, orderId, place, run } = yield* peopled
       yield* served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
@@ -151,7 +151,7 @@ describe("a command about accounts", () => {
       }
     }))
 
-  test("refuses to delete if a certificate is issued while the command asks", () =>
+  test("delete is refused if a certificate is issued while the command asks", () =>
     Effect.gen(function*() {
       const { accountId, directory, events, orderId, place } = yield* peopled
       const issue = served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
@@ -166,8 +166,8 @@ describe("a command about accounts", () => {
     }))
 })
 
-describe("a command about orders", () => {
-  test("removes one order by delete, and old ones by purge after a preview", () =>
+describe("order", () => {
+  test("delete removes one order, and purge removes old ones after a preview", () =>
     Effect.gen(function*() {
       const { events, orderId, place, run } = yield* peopled
       yield* served(
@@ -195,7 +195,7 @@ describe("a command about orders", () => {
       assert.strictEqual((yield* run(["order", "delete", orderId, "--yes"])).code, 3, "it is gone")
     }))
 
-  test("says what delete removes", () =>
+  test("delete says what it removes", () =>
     Effect.gen(function*() {
       const { orderId, run } = yield* peopled
       const { err, out } = yield* run(["order", "delete", orderId], { typed: "y" })
@@ -203,7 +203,7 @@ describe("a command about orders", () => {
       assert.strictEqual(out, "Deleted the order with 1 authorization(s).\n")
     }))
 
-  test("exports the rows of the list, as CSV by default", () =>
+  test("export writes the rows of the list, as CSV by default", () =>
     Effect.gen(function*() {
       const { orderId, run } = yield* peopled
       const csv = yield* run(["order", "export", "--identifier", "a.example"])
@@ -225,8 +225,8 @@ describe("a command about orders", () => {
     }))
 })
 
-describe("a command about nonces or the audit trail", () => {
-  test("counts and deletes nonces", () =>
+describe("the commands about nonces and the trail", () => {
+  test("count and delete nonces", () =>
     Effect.gen(function*() {
       const { place, run } = yield* peopled
       yield* served(
@@ -243,7 +243,7 @@ describe("a command about nonces or the audit trail", () => {
       assert.deepStrictEqual(items.map(({ detail }) => detail), [{ removed: 2 }])
     }))
 
-  test("lists, shows, exports and prunes the trail", () =>
+  test("list, show, export and prune the trail", () =>
     Effect.gen(function*() {
       const { place, run } = yield* peopled
       yield* served(
@@ -281,8 +281,8 @@ describe("a command about nonces or the audit trail", () => {
     }))
 })
 
-describe("a command about the configuration", () => {
-  test("prints the keys in force with their sources, and no secret", () =>
+describe("config", () => {
+  test("show prints the keys in force with their sources, and no secret", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => "[order]\nmax_identifiers = 7\n[profiles.web]\n")
       const env = { ACME_SVC_PROXY__HTTP_URL: "http://u:hunter2@proxy.example:1" }
@@ -294,7 +294,7 @@ describe("a command about the configuration", () => {
       assert.notInclude(out, "hunter2")
     }))
 
-  test("reports by check that everything is correct, and creates nothing", () =>
+  test("check reports that everything is correct, and creates nothing", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace()
       const { code, err, out } = yield* run(["config", "check"])
@@ -308,7 +308,7 @@ describe("a command about the configuration", () => {
       assert.deepStrictEqual(readdirSync(directory), ["config.toml"])
     }))
 
-  test("reports by check everything at once that would prevent a startup", () =>
+  test("check reports everything at once that would prevent a startup", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [keys]
@@ -344,7 +344,7 @@ describe("a command about the configuration", () => {
       assert.notInclude((yield* run(["config", "check"])).err, "sign.sh")
     }))
 
-  test("reports by check a CA that signs no more lists, with which the service would start but not issue", () =>
+  test("check reports a CA that signs no more lists, with which the service would start but not issue", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [profiles.default.signer.local_ca]
@@ -363,7 +363,7 @@ describe("a command about the configuration", () => {
       assert.strictEqual(readFileSync(join(directory, "ca.crl.issued"), "utf8"), "no list")
     }))
 
-  test("reports by check every script, and the templates for operators", () =>
+  test("check reports every script, and the templates for operators", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [profiles.default]
@@ -401,7 +401,7 @@ describe("a command about the configuration", () => {
       assert.strictEqual((yield* run(["config", "check"])).code, 0)
     }))
 
-  test("reports by check the key of a file of trust anchors that is used but contains no certificate", () =>
+  test("check reports the key of a file of trust anchors that is used but contains no certificate", () =>
     Effect.gen(function*() {
       const file = (more: string) =>
         freshPlace((here) =>
@@ -453,7 +453,7 @@ rule.own = { when = "owned", then = "allow" }
       }
     }))
 
-  test("reports by check a listener of operators at which nobody could sign in, with the line of the URL", () =>
+  test("check reports a listener of operators at which no operator could sign in, with the line of the URL", () =>
     Effect.gen(function*() {
       const file = "[admin]\nenabled = true\nbase_url = \"http://localhost:3001\"\n[admin.tls]\nenabled = true\n"
       const { run } = freshPlace(() => `${file}[profiles.default]\nenabled = true\n`)

@@ -15,7 +15,7 @@ import { sql } from "../support/Graph.ts"
 import { enrolled, enter, keyboard, made, useOperators } from "../support/Operators.ts"
 
 /*
- * The advisories about the configuration that an operator gets at a start and at a reload. Each appears only when it
+ * The advisories about the configuration that an operator gets at startup and at a reload. Each appears only when it
  * applies.
  */
 
@@ -138,7 +138,7 @@ describe("advisories", () => {
       ])
     }))
 
-  it.effect("report policies that refuse nobody", () =>
+  it.effect("report policies that refuse no client", () =>
     Effect.gen(function*() {
       const policy = (rule: string, otherwise = "allow") =>
         `${quiet}[profiles.p.filter]
@@ -222,7 +222,7 @@ describe.each(databases)("advisories about operators who sign in, on $name", (ba
     })
   const enabled = `${quiet}[admin]\nenabled = true\n`
 
-  test("report a listener at which nobody can sign in, and operators who still have to enrol a factor", () =>
+  test("report a listener at which no operator can sign in, and operators who must still enrol a factor", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* remarked(quiet), [])
       assert.deepStrictEqual(yield* remarked(enabled, ["acme", "worker"]), [])

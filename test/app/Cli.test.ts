@@ -187,7 +187,7 @@ const created = (place: Place) =>
   )
 
 describe("eab", () => {
-  test("prints the credential with its key for create --json and without for list --json, and the trail names the user", () =>
+  test("create --json prints the credential with its key and list --json without, and the trail names the user", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const { hmacKey, kid, ...rest } = yield* created(place)
@@ -199,7 +199,7 @@ describe("eab", () => {
       assert.deepStrictEqual(actors, [{ actor_kind: "cli", actor_id: "tester" }])
     }))
 
-  test("refuses to create a credential for a profile that does not exist", () =>
+  test("create refuses a profile that does not exist", () =>
     Effect.gen(function*() {
       const place = yield* ready
       assert.deepStrictEqual(
@@ -227,7 +227,7 @@ describe("eab", () => {
       { what: "answered by --yes", around: {}, flags: ["--yes"], code: 0, says: /^$/ }
     ]
   ) {
-    test(`ends with ${code} for delete ${what}`, () =>
+    test(`delete ${what} ends with ${code}`, () =>
       Effect.gen(function*() {
         const place = yield* ready
         const { kid } = yield* created(place)

@@ -132,7 +132,7 @@ describe("the command line", () => {
     if (shell === "bash") execFileSync("bash", ["-n"], { input: stdout })
   })
 
-  it("names the file that init may not write, and exits with 1", async () => {
+  it("names the file that init may not write, and ends with 1", async () => {
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\nkey_path = \"no/such/folder/ca.key\"\n"
     const { code, stderr } = await commandLine(["init"], { config })
     assert.strictEqual(code, 1)
@@ -157,10 +157,10 @@ describe("the command line", () => {
   })
 })
 
-describe.each(databases)("the command line with a database, $name", ({ freshUrl }) => {
+describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("updates the schema once by migrate, and reports by --check whether the schema is current without a change", async () => {
+  it("migrate updates the schema once, and --check reports whether the schema is current without a change", async () => {
     const env = { ACME_SVC_DATABASE__URL: await freshUrl() }
     const run = (...flags: ReadonlyArray<string>) => commandLine(["migrate", ...flags], { env })
     const behind = await run("--check", "--json")
@@ -175,7 +175,7 @@ describe.each(databases)("the command line with a database, $name", ({ freshUrl 
     assert.strictEqual((await run()).stdout, "0 migration(s) applied.\n")
   })
 
-  it("does not create a missing database file for commands that only read", async () => {
+  it("commands that only read do not create a missing database file", async () => {
     const directory = freshDirectory()
     const run = (...words: ReadonlyArray<string>) => commandLine(words, { directory })
     assert.strictEqual((await run("migrate", "--check")).code, 3)
@@ -191,7 +191,7 @@ describe.each(databases)("the command line with a database, $name", ({ freshUrl 
     assert.deepStrictEqual(readdirSync(directory).filter((name) => name !== "config.toml"), [])
   })
 
-  it("prints nothing for health, which returns 0 while the service runs, and 1 before and after", async () => {
+  it("health prints nothing and returns 0 while the service runs, and 1 before and after", async () => {
     const [databaseUrl, port, directory] = [await freshUrl(), await freePort(), freshDirectory()]
     const env = {
       ACME_SVC_DATABASE__URL: databaseUrl,
@@ -214,7 +214,7 @@ describe.each(databases)("the command line with a database, $name", ({ freshUrl 
     assert.deepStrictEqual(await both(), [1, 1])
   })
 
-  it("ends the service in order with exit code 1 after an exception that no code catches, and logs the exception", async () => {
+  it("an exception that no code catches is logged, and ends the service in order with exit code 1", async () => {
     const directory = freshDirectory()
     writeFileSync(
       join(directory, "fault.mjs"),

@@ -204,7 +204,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
   })
 })
 
-describe("an eab command", () => {
+describe("eab", () => {
   let commands: Commands
 
   beforeAll(async () => {
@@ -213,14 +213,14 @@ describe("an eab command", () => {
     assert.strictEqual((await commands.run("migrate")).code, 0)
   })
 
-  it("prints the kid and the HMAC key as text for create", async () => {
+  it("create prints the kid and the HMAC key as text", async () => {
     assert.match(
       await commands.succeed("eab", "create", "--label", "printers"),
       /^kid {9}[0-9a-f-]{36}\nlabel {7}printers\nstatus {6}active\ncreated at {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\naccounts {4}0\nhmac key {4}[\w-]{43}\n\nThe HMAC key is shown only now\.\n$/
     )
   })
 
-  it("prints one object for create --json", async () => {
+  it("create --json prints one object", async () => {
     const made = await commands.create("--label", "printers", "--profile", "lab")
     assert.hasAllKeys(made, ["kid", "label", "profile", "status", "createdAt", "accounts", "hmacKey"])
     assert.deepInclude(made, { label: "printers", profile: "lab", status: "active", accounts: 0 })
@@ -228,7 +228,7 @@ describe("an eab command", () => {
     assert.match(made.hmacKey, /^[\w-]{43}$/)
   })
 
-  it("accepts a label of 1 to 256 characters without control characters for create", async () => {
+  it("create accepts a label of 1 to 256 characters without control characters", async () => {
     await Promise.all(["", " ", "a\nb", "a\u0085b", "a".repeat(257)].map(async (label) => {
       assert.match(await commands.refused(2, "eab", "create", "--label", label), /--label/)
     }))
@@ -238,7 +238,7 @@ describe("an eab command", () => {
     assert.include(await commands.succeed("eab", "show", kid), label)
   })
 
-  it("accepts only profiles that are served for create, and the message names them", async () => {
+  it("create accepts only profiles that are served, and the message names them", async () => {
     for (const profile of ["bogus", "parked"]) {
       const stderr = await commands.refused(3, "eab", "create", "--label", "a", "--profile", profile, "--json")
       const { error, message } = JSON.parse(stderr) as { readonly error: string; readonly message: string }
@@ -248,7 +248,7 @@ describe("an eab command", () => {
     }
   })
 
-  it("accepts only one of the two flags about accounts for delete", async () => {
+  it("delete accepts only one of the two flags about accounts", async () => {
     const { kid } = await commands.create("--label", "both")
     const stderr = await commands.refused(
       2,
@@ -263,7 +263,7 @@ describe("an eab command", () => {
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
-  it.each(["y", "YES"])("deletes the credential after %s on a terminal", async (typed) => {
+  it.each(["y", "YES"])("delete on a terminal is confirmed by %s", async (typed) => {
     const { kid } = await commands.create("--label", "printers")
     const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid, "--delete-accounts")
     assert.strictEqual(code, 0, screen)
@@ -274,7 +274,7 @@ describe("an eab command", () => {
     await commands.refused(3, "eab", "show", kid)
   })
 
-  it.each(["", "yesterday", undefined])("deletes nothing after %s on a terminal", async (typed) => {
+  it.each(["", "yesterday", undefined])("delete on a terminal changes nothing after %s", async (typed) => {
     const { kid } = await commands.create("--label", "printers")
     const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid)
     assert.strictEqual(code, 3, screen)
@@ -283,7 +283,7 @@ describe("an eab command", () => {
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
-  it("ends with 3 for an unknown kid, which the message names without a question", async () => {
+  it("show, revoke and delete end with 3 for an unknown kid, which the message names without a question", async () => {
     const asked = [["show", nobody], ["show", "bogus"], ["revoke", nobody], ["delete", nobody]] as const
     await Promise.all(asked.map(async ([verb, kid]) => {
       assert.strictEqual(
@@ -294,7 +294,7 @@ describe("an eab command", () => {
     await commands.refused(2, "eab", "show")
   })
 
-  it("prints a secret only if it is create, at every log level", async () => {
+  it("create is the only command that prints a secret, at every log level", async () => {
     const { hmacKey, kid } = await commands.create("--label", "secret")
     for (
       const words of [["list"], ["list", "--json"], ["show", kid], ["show", kid, "--json"], ["revoke", kid], [

@@ -63,7 +63,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it("print the waiting jobs for list and show", async () => {
+  it("print the waiting jobs by list and show", async () => {
     const { job } = await waiting("shown.example")
     assert.deepInclude(job, { kind: "challenge_validate", status: "ready" })
     const text = await ends(0, "jobs", "list", "--kind", "challenge_validate", "--status", "ready")
@@ -102,7 +102,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(2, "jobs", "list", "--order-id", "mine"), "--order-id takes an id")
   })
 
-  it("name the processes for worker list, or say that there are none", async () => {
+  it("name the processes by worker list, or say that there are none", async () => {
     const { items } = await json<Page<{ readonly roles: ReadonlyArray<string>; readonly stale: boolean }>>(
       "worker",
       "list"

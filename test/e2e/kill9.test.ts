@@ -20,8 +20,8 @@ const seed = process.env["KILL9_SEED"] ?? `${randomInt(1_000_000)}`
 const clients = isFull ? 100 : 40
 
 /**
- * How long the last interrupted job may take until it is done. The next process takes the job at once, but retries have
- * to wait.
+ * How long the last interrupted job may take until it is done. The next process takes the job at once, but retries must
+ * wait.
  */
 const settleMs = 120_000
 

@@ -221,7 +221,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.strictEqual(serialsOf(await listWith(serialOf(chain))).filter((one) => one === serialOf(chain)).length, 1)
   })
 
-  describe("by the command line", () => {
+  describe("on the command line", () => {
     let chain = ""
     let id = ""
     let pending = ""
@@ -234,7 +234,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       pending = idOf((await session.newOrder(["waiting.commands.example"])).url)
     })
 
-    it("filters and pages order list, and prints JSON", async () => {
+    it("order list has filters and pages, and prints JSON", async () => {
       const page = await json<Page<OrderObject>>("order", "list", "--identifier-suffix", "commands.example", "--json")
       assert.deepInclude(page, { total: 2, limit: 50, offset: 0 })
       assert.deepStrictEqual(page.items.map((item) => item.id), [pending, id])
@@ -273,7 +273,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(await ends(0, "order", "list", "--profile", "nowhere"), /^0 of 0 row\(s\)\.$/m)
     })
 
-    it("lists by order list --expiring-in the certificates that expire soon, and their replacements", async () => {
+    it("order list --expiring-in lists the certificates that expire soon, and their replacements", async () => {
       interface Ending {
         readonly orderId: string
         readonly daysRemaining: number
@@ -294,7 +294,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.include(await ends(2, "order", "list", "--expiring-in", "7", "--status", "valid"), "only --profile")
     })
 
-    it("ends order list with 2 or 3 if a filter is wrong", async () => {
+    it("order list ends with 2 or 3 if a filter is wrong", async () => {
       assert.include(await ends(3, "order", "list", "--status", "lost"), "status takes one of")
       assert.include(await ends(2, "order", "list", "--account-id", "me"), "--account-id takes an id")
       assert.include(await ends(2, "order", "list", "--since", "yesterday"), "--since")
@@ -302,7 +302,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       await ends(2, "order", "list", "--limit", "many")
     })
 
-    it("prints text and JSON for order show", async () => {
+    it("order show prints text and JSON", async () => {
       const text = await ends(0, "order", "show", id)
       assert.match(text, new RegExp(`^id +${id}$`, "m"))
       assert.match(text, /^status +valid$/m)
@@ -323,13 +323,13 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(error.error, "refused")
     })
 
-    it("prints PEM that OpenSSL accepts for order chain, which ends with 3 if the order has no certificate", async () => {
+    it("order chain prints PEM that OpenSSL accepts, and ends with 3 if the order has no certificate", async () => {
       assert.strictEqual((await ends(0, "order", "chain", id)).trim(), chain.trim())
       assert.include(await ends(3, "order", "chain", pending), "There is no certificate of order")
       await ends(3, "order", "chain", absent)
     })
 
-    it("refuses wrong reasons and orders without a certificate for order revoke, which succeeds once and then fails", async () => {
+    it("order revoke refuses wrong reasons and orders without a certificate, succeeds once, and then fails", async () => {
       for (const reason of ["7", "-1", "outdated"]) {
         assert.include(await ends(2, "order", "revoke", id, `--reason=${reason}`), "keyCompromise", reason)
       }
@@ -354,7 +354,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^reason +cessationOfOperation \(5\)$/m)
     })
 
-    it("accepts serial numbers as certificates show them for cert revoke, which fails for an unknown one, succeeds once and then fails", async () => {
+    it("cert revoke accepts serial numbers as certificates show them, fails for an unknown one, succeeds once, and then fails", async () => {
       const chains = [
         (await session.issue(["one.serials.example"], ground.responder.tokens)).chain,
         (await session.issue(["two.serials.example"], ground.responder.tokens)).chain
@@ -383,7 +383,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       for (const each of chains) assert.include(check(each, list), "certificate revoked")
     })
 
-    it("prints every member as JSON and as text for crl list", async () => {
+    it("crl list prints every member as JSON and as text", async () => {
       const page = await json<Page<CrlObject>>("crl", "list", "--json")
       assert.deepInclude(page, { total: 1, limit: 1, offset: 0 })
       const [list] = page.items
@@ -423,7 +423,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^1 of 1 row\(s\)\.$/m)
     })
 
-    it("raises the number of the next list by crl raise, which has every exit code", async () => {
+    it("crl raise has every exit code, and the next list gets a higher number", async () => {
       const { crlNumber, issuer } = await onlyList()
       const above = crlNumber + 100
       assert.include(await ends(2, "crl", "raise", issuer, "--above", String(above)), "--yes")
@@ -439,7 +439,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(numberOf(list), above + 1)
     })
 
-    it("ends with 1 if the schema of the database is not up to date", async () => {
+    it("crl list and order revoke end with 1 if the schema of the database is not up to date", async () => {
       const directory = freshDirectory()
       for (const words of [["crl", "list"], ["order", "revoke", absent]]) {
         const { code, stderr } = await commandLine(words, { directory })
@@ -448,7 +448,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       }
     })
 
-    it("ends with 3 for a profile that is no longer served", async () => {
+    it("order revoke ends with 3 for a profile that is no longer served", async () => {
       const csr = makeCsr({ names: ["parked.example"] })
       const issued = await session.issue(["parked.example"], ground.responder.tokens, { key: csr.key })
       const directory = freshDirectory()

@@ -96,7 +96,7 @@ describe("docs/configuration.md", () => {
 })
 
 describe("docs/protocol.md", () => {
-  it("says that a feature is missing only if no configuration can ask for it", () => {
+  it("says that a feature is missing only if no configuration can turn it on", () => {
     const asking: { readonly [what: string]: string } = {
       "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n"
     }

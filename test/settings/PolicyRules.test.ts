@@ -2,7 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { assert } from "vitest"
 import { accepted, minimal, refused, refusedFor, valueAt } from "./Samples.ts"
 
-/* Policies that are refused at a start and at a reload. Each refusal names the key. */
+/* Policies that are refused at startup and at a reload. Each refusal names the key. */
 
 const office = `[filter.check.office]
 type = "allowed_ip"

@@ -98,7 +98,7 @@ export const deniedByDefault: ReadonlyArray<string> = [
   "fd20:ce::254/128"
 ]
 
-/** Keys that `[notify]` and `[admin.notify]` share. */
+/** Returns the keys in both `[notify]` and `[admin.notify]`, which share them. */
 const inBoth = <A>(keys: Record<string, A>): Record<string, A> => ({
   ...keys,
   ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`admin.${key}`, value]))

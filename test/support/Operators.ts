@@ -39,7 +39,7 @@ export const chosen = "Gdańsk shipyard, 9 cranes"
 /** A password that no operator has. */
 export const wrong = "Kraków tramway, 5 stops"
 
-/** A page with room for every row of a test. */
+/** Paging with room for every row of a test. */
 export const all = { limit: 50, offset: 0 }
 
 /** The keys with counted attempts that were not given back. */

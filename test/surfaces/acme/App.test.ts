@@ -336,7 +336,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       yield* Deferred.await(begun)
     })
 
-    /** Whether the one slot is free: a request that finds no slot waits and is then shed. */
+    /** Returns whether the only slot is free, because a request that finds no slot waits and is then shed. */
     const isFree = (app: Effect.Success<typeof surface>) =>
       Effect.gen(function*() {
         const asking = yield* Effect.forkChild(app.handle(directory))

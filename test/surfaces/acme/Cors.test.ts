@@ -13,7 +13,7 @@ const exposed = "Replay-Nonce, Link, Location, Retry-After"
 const surface = (origins: string) => surfaceOf(configOf(`[server]\ncors_origins = [${origins}]\n`))
 const listed = surface(`"${tool}", "http://localhost:8080"`)
 
-/** The headers of an answer that concern other origins. */
+/** Returns the headers of an answer that concern other origins. */
 const sharing = ({ headers }: Answer) =>
   Object.fromEntries(
     Object.entries(headers).filter(([name]) => name.startsWith("access-control-") || name === "vary")

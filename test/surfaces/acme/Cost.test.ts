@@ -38,7 +38,7 @@ const caller = {
 
 type Needs = Effect.Services<ReturnType<typeof create>>
 
-/** newOrder up to the check of names. The names are refused, so nothing is needed for later steps. */
+/** Runs newOrder up to the check of names. The names are refused, so that nothing is needed for later steps. */
 const orders = (names: ReadonlyArray<string>) =>
   Effect.runSync(Effect.flip(Effect.provide(
     create(caller, {

@@ -195,7 +195,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
   const registered = Effect.flatMap(surface, (app) => register(app, key))
   const newOrder = { identifiers: [{ type: "dns", value: "a.example" }] }
 
-  /** An order that is ready to be finalized, and its URLs. */
+  /** Makes an order that is ready to be finalized, and returns its URLs. */
   const ready = (kid: string) =>
     Effect.gen(function*() {
       const app = yield* surface

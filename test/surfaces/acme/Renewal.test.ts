@@ -53,7 +53,7 @@ describe.each(databases)("renewal on $name", (backend) => {
           identifiers: names.map((value) => ({ type: "dns", value })),
           ...(replaces === undefined ? {} : { replaces })
         })
-      /** A valid order with a leaf of a separate CA; returns the leaf and its certID. */
+      /** Makes a valid order with a leaf of a separate CA, and returns the leaf and its certID. */
       const certified = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
         const url = headerOf(yield* order(names), "location")
         const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))

@@ -622,7 +622,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     }))
 
   describe("a key that its holder reports as compromised", () => {
-    /** Certificates with one key that belong to two accounts in two profiles, and a certificate with another key. */
+    /** Makes certificates with one key for two accounts in two profiles, and a certificate with another key. */
     const shared = Effect.fnUntraced(function*() {
       const { caller, issued, key, kid } = yield* holder()
       const elsewhere = yield* someone("other")

@@ -221,7 +221,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
     () => Effect.sync(() => records.splice(0))
   )
 
-  /** A request that is correct in every part. */
+  /** Makes a request that is correct in every part. */
   const draftOf = (target: string, payload: Draft["payload"], header: object): Effect.Effect<Draft, never, Nonces> =>
     Effect.map(freshNonce, (nonce) => ({
       target,

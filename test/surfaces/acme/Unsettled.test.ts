@@ -27,7 +27,7 @@ const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms
 /** The number of polls that are held while one request at a time is handled. */
 const mostHeld = 4
 
-/** What tests on one database use. The services of this world handle one request at a time. */
+/** Makes what tests on one database use. The services of this world handle one request at a time. */
 const worldOn = (backend: (typeof databases)[number]) => {
   const { test } = useWorld(backend, { around: watched, script: () => ({ server: limits }) })
 

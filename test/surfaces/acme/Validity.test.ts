@@ -30,7 +30,8 @@ const shownIn = (answer: Answer): Dates => {
 }
 
 /**
- * An order with dates: what it shows at first, and what it and its certificate show after an issuance an hour later.
+ * Places an order with dates. Returns what the order shows at first, and what the order and its certificate show after
+ * an issuance an hour later.
  */
 const ordered = Effect.fnUntraced(function*(wish: Dates) {
   const { send } = yield* newClient(yield* surface)

@@ -68,7 +68,7 @@ describe("a handler of the API", () => {
     Effect.gen(function*() {
       const held = yield* admin(api)
       const driver = yield* Database
-      /** The database, as if it had `total` rows of everything. */
+      /** Returns a database that seems to have `total` rows of everything. */
       const saying = (total: number): Driver => ({
         ...driver,
         aside: undefined,

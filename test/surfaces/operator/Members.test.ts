@@ -108,15 +108,15 @@ const random = fc.sample(
 const idOf = (field: Field<unknown>): number => members.findIndex((one) => one.field === field)
 
 /**
- * Whether the verdict is expected to differ: a query or a form writes several texts as lines, and only JSON has a type
- * for true and false.
+ * Returns whether the verdict is expected to differ. A query or a form writes several texts as lines, and only JSON has
+ * a type for true and false.
  */
 const isOtherwise = ({ form }: Field<unknown>, { kind }: Spelling, text: string): boolean => {
   if (kind === "body") return form === "boolean" && !/^\s*(?:true|false)\s*$/.test(text)
   return form === "texts" && kind !== "flag" && /[\r\n]/.test(text)
 }
 
-/** Whether blanks are part of the value. */
+/** Returns whether blanks are part of the value. */
 const isSecret = (field: Field<unknown>): boolean => field.read(" a ") === " a "
 
 const blanks = ["", " ", "\t", "\u00a0", "\u3000", " \r\n "]

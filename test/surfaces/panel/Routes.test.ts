@@ -42,7 +42,7 @@ const cellOf = ({ access }: Guarded, told: Told): Cell => {
   return isRefused(told, "insufficient_role") || isRefused(told, "csrf_failed") ? 403 : "yes"
 }
 
-/** Routes that end sessions. They are requested last, each by a separate session. */
+/** Returns whether a route ends sessions. Such routes are requested last, each by a separate session. */
 const isEnding = ({ pattern }: Guarded): boolean =>
   ["/ui/logout", "/ui/login/abandon", "/ui/account/sign-out-everywhere"].includes(pattern)
 
