@@ -82,7 +82,7 @@ describe("the values of the configuration", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("can be overridden by a profile in order, limits, meta, signer, challenge, filter, ipam, notify, account and eab only", () => {
+  it("can be overridden by a profile only in order, limits, meta, signer, challenge, filter, ipam, notify, account and eab", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
