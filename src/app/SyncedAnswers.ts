@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { App } from "../engine/http/Message.ts"
 import type { Database } from "../engine/sql/Database.ts"
-import { oneSync } from "../engine/sql/SyncedReads.ts"
+import { oneSync } from "../engine/sql/Synced.ts"
 
 /**
  * Makes each answer of an app wait once for the disk, instead of once for each read (docs/decisions/durability.md). If

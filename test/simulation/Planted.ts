@@ -112,9 +112,9 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   },
   {
     name: "a commit is answered before its sync",
-    file: "src/engine/sql/GroupCommit.ts",
-    guard: "        driver.synced\n",
-    without: "        Effect.void\n"
+    file: "src/engine/sql/Synced.ts",
+    guard: "() => commits.upTo(needed.commit)",
+    without: "() => Effect.void"
   },
   {
     name: "jobs that a clock ahead has dated stay where they are",

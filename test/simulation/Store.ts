@@ -8,7 +8,7 @@ import { makeGroupCommit } from "../../src/engine/sql/GroupCommit.ts"
 import * as Migrations from "../../src/engine/sql/Migrations.ts"
 import { SqlError } from "../../src/engine/sql/SqlError.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
-import { synced as waitingForShown } from "../../src/engine/sql/SyncedReads.ts"
+import { synced } from "../../src/engine/sql/Synced.ts"
 import { migrationsOf } from "../support/Graph.ts"
 import { Disk, syncsCommits } from "./Disk.ts"
 import type { Process } from "./Machine.ts"
@@ -163,7 +163,7 @@ export const openStore = (
         othersCommits: () => commitsOfAll - own,
         slow: () => Effect.void
       })
-      const synced = commits?.written ?? Effect.void
+      const whenSynced = <A, E, R>(self: Effect.Effect<A, E, R>) => synced(commits, self)
       const take = Effect.callback<void>((resume) => {
         const turn = { process, resume: () => resume(Effect.void) }
         if (holder === undefined) {
@@ -206,21 +206,22 @@ export const openStore = (
             disk.committed()
             commitsOfAll++
             own++
+            commits?.committed()
             committed(written)
           }
           return mishap === undefined ? Effect.asVoid(done) : planted
         })
-      return Effect.map(makeGroupCommit({ exclusive, begin, commit, synced }), (transact): Driver => ({
+      return Effect.map(makeGroupCommit({ exclusive, begin, commit }), (transact): Driver => ({
         dialect: "sqlite",
-        exclusive: (use) => Effect.uninterruptible(Effect.tap(exclusive(use), synced)),
-        single: ({ reads, text }, params) => {
-          const read = exclusive((connection) => connection.execute(text, params))
-          return reads
-            ? commits === undefined ? read : waitingForShown(commits, read)
-            : Effect.flatten(transact((connection) => Effect.exit(connection.execute(text, params))))
-        },
+        exclusive: (use) => whenSynced(exclusive(use)),
+        single: ({ reads, text }, params) =>
+          whenSynced(
+            reads
+              ? exclusive((connection) => connection.execute(text, params))
+              : Effect.flatten(transact((connection) => Effect.exit(connection.execute(text, params))))
+          ),
         commits,
-        transact,
+        transact: (body) => whenSynced(transact(body)),
         aside: undefined,
         lost: undefined,
         begin,

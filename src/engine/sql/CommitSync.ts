@@ -1,14 +1,17 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { SqlError } from "./SqlError.ts"
 
 /** Waits until what this process has committed or read is on the disk. */
 export interface CommitSync {
-  /** For a commit of this process. Waits for a sync that begins after this moment. */
-  readonly written: Effect.Effect<void, SqlError>
-  /** Returns the number of the last commit that rows may show which were read at this moment. */
-  readonly shown: () => number
+  /** Records that this process has committed. */
+  readonly committed: () => void
+  /** Returns the number of the last commit, of this process or of another one. */
+  readonly last: () => number
   /** Waits until all commits up to a number are on the disk. */
   readonly upTo: (commit: number) => Effect.Effect<void, SqlError>
+  /** Waits until everything that is committed so far is on the disk. */
+  readonly now: Effect.Effect<void, SqlError>
   /** Completes with the reason once a sync has failed. */
   readonly failed: Effect.Effect<Error>
 }
@@ -61,7 +64,8 @@ export const makeCommitSync = (options: {
         result = Effect.void // only one of those who waited reports a slow sync
       }
       if (failure !== undefined) { for (const tell of told) tell(failure) }
-      else if (waiting.size > 0) begin()
+      // Somebody who was resumed may have begun the next sync already.
+      else if (waiting.size > 0 && !isRunning) begin()
     })
   }
 
@@ -77,17 +81,20 @@ export const makeCommitSync = (options: {
       })
     })
 
+  const lastCommit = () => {
+    const now = options.othersCommits()
+    if (now !== others) {
+      others = now
+      last++
+    }
+    return last
+  }
+
   return {
-    written: Effect.suspend(() => upTo(++last)),
-    shown: () => {
-      const now = options.othersCommits()
-      if (now !== others) {
-        others = now
-        last++
-      }
-      return last
-    },
+    committed: () => void last++,
+    last: lastCommit,
     upTo,
+    now: Effect.suspend(() => upTo(lastCommit())),
     failed: Effect.callback((resume) => {
       const tell = (reason: Error) => resume(Effect.succeed(reason))
       if (failure !== undefined) return tell(failure)
@@ -96,3 +103,12 @@ export const makeCommitSync = (options: {
     })
   }
 }
+
+/**
+ * The last commit on which the work of a fiber depends, if this work waits for the disk only at its end
+ * (`Synced.ts`). Undefined if each read and each transaction waits.
+ */
+export const neededSoFar: Context.Reference<{ commit: number } | undefined> = Context.Reference(
+  "acme/engine/sql/CommitSync/neededSoFar",
+  { defaultValue: (): { commit: number } | undefined => undefined }
+)

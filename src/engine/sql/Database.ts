@@ -6,6 +6,7 @@ import type * as Fiber from "effect/Fiber"
 import { emit } from "../telemetry/EngineLog.ts"
 import { count } from "../telemetry/EngineSeries.ts"
 import { isTracedWithin, traced } from "../telemetry/Tracing.ts"
+import { neededSoFar } from "./CommitSync.ts"
 import type { Connection, Driver, Executor } from "./Driver.ts"
 import type { SqlError } from "./SqlError.ts"
 import { Late } from "./SqlError.ts"
@@ -203,9 +204,16 @@ const attempt = <A, E, R>(
       onSuccess: (exit): Effect.Effect<A, E | StorageFailed> => {
         if (plans.failure !== undefined && Exit.isSuccess(exit)) return undo(plans.failure.error)
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
-        return due.length === 0
-          ? exit
-          : Effect.andThen(due.reduce((before, next) => Effect.andThen(before, next)), exit)
+        if (due.length === 0) return exit
+        const done = Effect.andThen(due.reduce((before, next) => Effect.andThen(before, next)), exit)
+        const { commits } = driver
+        if (commits === undefined) return done
+        return Effect.withFiber((fiber) => {
+          const needed = fiber.getRef(neededSoFar)
+          return needed === undefined
+            ? done
+            : Effect.matchEffect(commits.upTo(needed.commit), { onFailure: undo, onSuccess: () => done })
+        })
       }
     }
   )

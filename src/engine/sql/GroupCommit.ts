@@ -30,10 +30,7 @@ const largestGroup = 64
  * failure, because the engine may have ended it. So a body runs once or twice, and may only run statements.
  */
 export const makeGroupCommit = (
-  driver: Pick<Driver, "exclusive" | "begin" | "commit"> & {
-    /** Waits until the commit is on the disk. Meanwhile the next group uses the connection. */
-    readonly synced: Effect.Effect<void, SqlError>
-  }
+  driver: Pick<Driver, "exclusive" | "begin" | "commit">
 ): Effect.Effect<Driver["transact"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const fork = yield* FiberSet.makeRuntime<never, void, never>()
@@ -74,10 +71,7 @@ export const makeGroupCommit = (
       const group = waiting.splice(0, largestGroup)
       if (waiting.length > 0) setImmediate(flush)
       const outcomes = new Map<Member, Outcome>()
-      const served = Effect.andThen(
-        driver.exclusive((connection) => commitGroup(connection, group, outcomes)),
-        driver.synced
-      )
+      const served = driver.exclusive((connection) => commitGroup(connection, group, outcomes))
       fork(Effect.map(Effect.exit(served), (exit) => {
         for (const member of group) {
           member.answer(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : outcomes.get(member) ?? Exit.die("not run"))

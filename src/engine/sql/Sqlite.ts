@@ -13,7 +13,7 @@ import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { noConnection, SqlError } from "./SqlError.ts"
-import { synced } from "./SyncedReads.ts"
+import { synced } from "./Synced.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
 /**
@@ -216,24 +216,30 @@ const make = (options: SqliteOptions) =>
     let grown: (() => void) | undefined
     const commit: Driver["commit"] = (connection) =>
       Effect.map(connection.executeRaw("COMMIT", []), () => {
+        commits?.committed()
         if (++committed % commitsBetweenLooks === 0) grown?.()
       })
-    const written = commits?.written ?? Effect.void
-    const transact = yield* makeGroupCommit({ exclusive: alone, begin, commit, synced: written })
+    const transact = yield* makeGroupCommit({ exclusive: alone, begin, commit })
+    const whenSynced = <A, E, R>(self: Effect.Effect<A, E, R>) => synced(commits, self)
     const driver: Driver = {
       dialect: "sqlite",
-      exclusive: (use) => Effect.uninterruptible(Effect.tap(alone(use), written)),
+      exclusive: commits === undefined ? alone : (use) =>
+        Effect.uninterruptible(
+          Effect.tap(alone(use), () => {
+            commits.committed()
+            return commits.now
+          })
+        ),
       single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params)
         // A read also waits at the gate. Otherwise it would become a part of the transaction that is open on the only
         // connection.
-        const read = gate.pass(whileBusy(execute))
-        return reads
-          ? commits === undefined ? read : synced(commits, read)
-          : Effect.flatten(transact(() => Effect.exit(execute)))
+        return whenSynced(
+          reads ? gate.pass(whileBusy(execute)) : Effect.flatten(transact(() => Effect.exit(execute)))
+        )
       },
-      transact,
-      aside: beside && ((patienceMillis, body) => Effect.tap(beside.aside(patienceMillis, body), written)),
+      transact: (body) => whenSynced(transact(body)),
+      aside: beside && ((patienceMillis, body) => whenSynced(beside.aside(patienceMillis, body))),
       begin,
       commit,
       listen: undefined,

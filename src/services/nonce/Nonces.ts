@@ -8,7 +8,8 @@ import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
 import type { Account } from "../../domain/Account.ts"
 import type { AccountId } from "../../domain/Id.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
-import { Database, transaction } from "../../engine/sql/Database.ts"
+import { Database, failed, transaction } from "../../engine/sql/Database.ts"
+import { synced, unsynced } from "../../engine/sql/Synced.ts"
 import { currentMillis, millisOf } from "../../engine/Time.ts"
 import * as nonces from "../../store/NonceRows.ts"
 import type { SignedNonce } from "../../store/NonceRows.ts"
@@ -220,12 +221,12 @@ const make = (ttlSeconds: () => number) =>
     const spendWaiting = Effect.gen(function*() {
       while (waiting.length > 0) yield* consumeWaiting()
       spending = false
-    }).pipe(Effect.provideService(Database, database))
+    }).pipe(Effect.provideService(Database, database), unsynced)
 
     const judge = (nonce: string, signed: SignedNonce | undefined): Effect.Effect<Verdict, StorageFailed> => {
       // A text of any other length is not looked up, because it may be as long as a request.
       if (nonce.length !== tokenLength) return Effect.succeed({ account: undefined, spent: "unknown" })
-      return Effect.callback((resume) => {
+      const answered = Effect.callback<Verdict, StorageFailed>((resume) => {
         const own = { nonce, signed, answer: resume }
         waiting.push(own)
         if (!spending) {
@@ -238,11 +239,15 @@ const make = (ttlSeconds: () => number) =>
           if (at >= 0) waiting.splice(at, 1)
         })
       })
+      return Effect.catchTag(synced(database.commits, answered), "SqlError", (error) =>
+        failed(database, "nonce_spend", error))
     }
 
     return Nonces.of({
       issue,
-      spend: (nonce) => Effect.map(judge(nonce, undefined), ({ spent }) => spent),
+      spend: (nonce) =>
+        Effect.map(judge(nonce, undefined), ({ spent }) =>
+          spent),
       spendSigned: (request) =>
         Effect.map(
           judge(request.nonce, request),

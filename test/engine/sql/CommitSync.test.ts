@@ -17,7 +17,13 @@ const heldSyncs = () => {
     slow: () => Effect.void
   })
   return {
-    commits,
+    commits: {
+      ...commits,
+      written: Effect.suspend(() => {
+        commits.committed()
+        return commits.now
+      })
+    },
     begun: () => begun,
     /** Ends the sync that is running. */
     end: (failure: Error | null = null) => Effect.sync(() => running.shift()?.(failure)),
@@ -59,13 +65,29 @@ describe("the shared syncs of commits", () => {
       assert.strictEqual(begun(), 2)
     }))
 
+  it.effect("run one at a time, even if those who were answered commit again at once", () =>
+    Effect.gen(function*() {
+      const { begun, commits, end } = heldSyncs()
+      const twice = Effect.andThen(commits.written, commits.written)
+      const first = yield* started(twice)
+      const second = yield* started(twice)
+      yield* end()
+      yield* turns
+      assert.strictEqual(begun(), 2)
+      yield* end()
+      yield* turns
+      yield* end()
+      yield* Effect.forEach([first, second], ({ fiber }) => Fiber.join(fiber))
+      assert.strictEqual(begun(), 3)
+    }))
+
   it.effect("let a read pass if everything that it may show is on the disk", () =>
     Effect.gen(function*() {
       const { begun, commits, end } = heldSyncs()
-      const atStart = yield* started(commits.upTo(commits.shown()))
+      const atStart = yield* started(commits.now)
       yield* end() // the rows of a process that was killed before its last sync
       yield* Fiber.join(atStart.fiber)
-      yield* commits.upTo(commits.shown())
+      yield* commits.now
       assert.strictEqual(begun(), 1)
     }))
 
@@ -73,12 +95,12 @@ describe("the shared syncs of commits", () => {
     Effect.gen(function*() {
       const { commitElsewhere, commits, end } = heldSyncs()
       const written = yield* started(commits.written)
-      const read = yield* started(commits.upTo(commits.shown()))
+      const read = yield* started(commits.now)
       assert.isFalse(read.isOver())
       yield* end()
       yield* Effect.forEach([written, read], ({ fiber }) => Fiber.join(fiber))
       commitElsewhere()
-      const foreign = yield* started(commits.upTo(commits.shown()))
+      const foreign = yield* started(commits.now)
       assert.isFalse(foreign.isOver())
       yield* end()
       yield* Fiber.join(foreign.fiber)

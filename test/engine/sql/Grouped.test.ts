@@ -11,7 +11,7 @@ import { aside, Database, transaction } from "../../../src/engine/sql/Database.t
 import { all, run } from "../../../src/engine/sql/Query.ts"
 import * as Sqlite from "../../../src/engine/sql/Sqlite.ts"
 import { statement } from "../../../src/engine/sql/Statement.ts"
-import { oneSync } from "../../../src/engine/sql/SyncedReads.ts"
+import { oneSync } from "../../../src/engine/sql/Synced.ts"
 
 /* `database.sqlite.synchronous = "grouped"` over a file, with syncs that the test lets end. */
 
