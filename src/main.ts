@@ -3,7 +3,7 @@ import * as Module from "node:module"
 import { fileURLToPath } from "node:url"
 import { unfit } from "./app/Runtime.ts"
 
-// `src/main.ts` and `dist/main.js` are equally deep.
+// `src/main.ts` and `dist/main.js` are at the same depth.
 const root = new URL("../", import.meta.url)
 const require = Module.createRequire(import.meta.url)
 const versionIn = (file: string): string | undefined => {
@@ -14,7 +14,7 @@ const versionIn = (file: string): string | undefined => {
   }
 }
 
-// Load nothing else before this check: what is found unfit here would end the process without a message.
+// Load nothing else before this check, because an unfit runtime or driver would end the process without a message.
 const fault = unfit(process.versions.node, versionIn("better-sqlite3/package.json"))
 if (fault !== undefined) {
   process.stderr.write(`${fault}\n`)

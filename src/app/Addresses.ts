@@ -21,10 +21,7 @@ const resolved = Effect.fnUntraced(function*(key: string, text: string) {
 
 type Bound = Pick<Config, "admin" | "metrics" | "publish" | "server">
 
-/**
- * Returns the listeners of a process. Each comes with the record that is logged if another listener already has its
- * address.
- */
+/** Returns the listeners of a process, each with the record to log if another listener already has its address. */
 const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) => [
   ...roles.has("acme")
     ? [{ key: "server.bind_address", text: server.bind_address, event: "metrics_config_invalid" } as const]
@@ -41,9 +38,9 @@ const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) =
 ]
 
 /**
- * Refuses a configuration in which two listeners have the same address, in whatever notation. Only another
- * configuration would help, so this is checked before any address is bound. Otherwise a service manager would retry the
- * failed binding forever.
+ * Refuses a configuration in which two listeners have the same address, in any notation. Only a different configuration
+ * would help, so this is checked before any address is bound. Otherwise a service manager would retry the failed
+ * binding forever.
  */
 export const checkAddresses = (
   config: Bound,

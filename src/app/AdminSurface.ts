@@ -51,7 +51,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { config } = resolved
   const { admin } = config
   if (!admin.enabled) return []
-  // The module is loaded only here, because the declaration is large and most processes serve no operators.
+  // The module is loaded only here, because the declaration of the API is large and most processes serve no operators.
   const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/Entrance.ts"))

@@ -18,7 +18,7 @@ import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
 
 /**
- * Logs advisories about the operators who sign in. If the database does not answer, the service starts anyway. Then the
+ * Logs advisories about the operators who sign in. If the database does not answer, the service starts anyway. The
  * failed statement has already logged the reason.
  */
 export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effect<void, never, Database> =>
@@ -27,8 +27,7 @@ export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effec
     : Effect.void
 
 /**
- * Warns about faults that do not refuse the configuration, because they are in sections that are off or in keys that
- * only other roles use.
+ * Warns about faults that are tolerated because they are in sections that are off or in keys that only other roles use.
  */
 export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.Effect<void> =>
   Effect.forEach(
@@ -43,10 +42,7 @@ export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.
  */
 const openToOthers = 0o027
 
-/**
- * Logs what an operator should know about the file itself, and about the faults in it that do not refuse the
- * configuration.
- */
+/** Logs what an operator should know about the file itself, and about the tolerated faults in it. */
 export const adviseOfFile = (
   loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
 ): Effect.Effect<void> =>
@@ -62,8 +58,8 @@ export const adviseOfFile = (
 type Listener = Pick<Config["server"], "base_url" | "tls">
 
 /**
- * Warns about a base URL whose scheme is not the served scheme. This may be intended, because a trusted proxy may
- * change the scheme.
+ * Warns if the scheme of a base URL is not the scheme that the listener serves. This may be intended, because a trusted
+ * proxy may change the scheme.
  */
 const adviseOfScheme = (
   section: "server" | "admin",
@@ -75,8 +71,8 @@ const adviseOfScheme = (
     : emit("tls_base_url_mismatch", { key: `${section}.base_url`, base_url })
 
 /**
- * At a start and at each reload, logs what an operator should know: nothing has failed, but a setting may not be
- * intended. The advisories are the same for all listeners (docs/decisions/process.md, "Advisories").
+ * Logs advisories at startup and at each reload: nothing has failed, but a setting may be unintended. The advisories
+ * are the same for all listeners (docs/decisions/process.md, "Advisories").
  */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {

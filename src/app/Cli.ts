@@ -46,7 +46,7 @@ const errorWords: { readonly [code: number]: string } = {
 }
 
 /**
- * Writes the printed texts to the streams of the host. A text whose form depends on the stream is rendered for that
+ * Writes what a command prints to the streams of the host. A text whose form depends on the stream is rendered for that
  * stream.
  */
 const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
@@ -96,7 +96,7 @@ const services = (globals: Globals["Service"]) =>
     Layer.provideMerge(Layer.succeed(Globals, globals))
   )
 
-/** Reads the words after the program's name, and runs them. */
+/** Interprets the words after the program's name. */
 const interpreted = Effect.fnUntraced(function*(among: Among) {
   const { process } = yield* Host
   const { asks, rest } = yield* Globals
@@ -110,8 +110,8 @@ const graceMs = 2000
 const signalled = { SIGINT: 130, SIGTERM: 143 } as const
 
 /**
- * Ends a command when a signal arrives. If the command can undo its work quickly, the work is undone; otherwise it ends
- * with the process. A command that itself listens for signals, as `serve` always does, ends in its own way.
+ * Ends a command when a signal arrives. If the command can undo its work quickly, the work is undone; otherwise the
+ * command ends with the process. A command that handles signals itself, as `serve` always does, ends in its own way.
  */
 const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, never, R>) =>
   word === undefined || word === "serve" ? self : Effect.gen(function*() {

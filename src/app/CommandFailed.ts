@@ -3,8 +3,8 @@ import type { OperatorError } from "../domain/OperatorError.ts"
 import { operatorProblemOf } from "../domain/OperatorProblem.ts"
 
 /**
- * A command failed. The error has one sentence for the person at the keyboard, and the exit code. 1: the host could not
- * do it. 2: the command line is wrong. 3: it cannot be done as requested. 130 and 143: a signal ended the command
+ * A command failed. The error has one sentence for the person at the keyboard, and the exit code. 1: the host failed.
+ * 2: the command line is wrong. 3: the request cannot be carried out. 130 and 143: a signal ended the command
  * (docs/decisions/command-line.md, "Exit codes").
  */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
@@ -20,8 +20,8 @@ export const filesFailed = (error: { readonly message: string; readonly mayPass?
   new CommandFailed({ code: error.mayPass === true ? 1 : 3, message: error.message })
 
 /**
- * Returns the refusal of an operation, with the same sentence as in the API. If the service itself failed, a later try
- * may succeed.
+ * Returns the refusal of an operation, with the same sentence as in the API. The code is 1 if the service itself
+ * failed, because a later try may succeed.
  */
 export const refusedFor = (error: OperatorError): CommandFailed => {
   const { message, status } = operatorProblemOf(error)

@@ -6,7 +6,7 @@ import { Host } from "./Host.ts"
 
 const longestName = 64
 
-/** The person at the keyboard, whose name the environment gives. */
+/** The person at the keyboard, whose name comes from the environment. */
 export class Operator extends Context.Service<Operator, AtKeyboard>()("acme/app/Operator") {
   static readonly layer: Layer.Layer<Operator, never, Host> = Layer.effect(
     this,

@@ -14,10 +14,7 @@ import { helpOn } from "./commands/Usage.ts"
 
 const actCommands = () => import("./commands/ActCommand.ts")
 
-/**
- * The commands by name. A command is loaded only when it is used, so that it does not delay the start of other
- * commands.
- */
+/** The commands by name. A command is loaded only when it is used, so that it does not slow down other commands. */
 const commands = {
   serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
   init: async () => (await import("./commands/InitCommand.ts")).initCommand,
@@ -83,8 +80,8 @@ export const sections: Sections = [
 ]
 
 /**
- * What each command does. These sentences are for the help page of the program, for which no command is loaded. They
- * are the first sentences of the commands' own pages.
+ * What each command does. These sentences are for the help page of the program, which loads no command. They are the
+ * first sentences of the commands' own pages.
  */
 const summaries: { readonly [word in keyof typeof commands]: string } = {
   serve: "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration",
@@ -133,7 +130,7 @@ export const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyC
 
 const about = "An ACME server for an organisation's own clients. Without a command it serves."
 
-/** The commands with nothing but their summaries. */
+/** The commands, with only their summaries. */
 export const outline: CommandNode = {
   path: ["acme-svc"],
   ...describedBy(about),
@@ -148,7 +145,7 @@ export const outline: CommandNode = {
   }))
 }
 
-/** Makes the command tree. It has only the commands that this command line needs. */
+/** Makes the command tree from the commands that this command line needs. */
 export const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   const serve = Effect.flatMap(
     Effect.promise(() => import("./commands/ServeCommand.ts")),
@@ -160,7 +157,7 @@ export const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   )
 }
 
-/** Returns the tree of those commands that the first word of a command line may mean. */
+/** Returns the tree of the commands that the first word of a command line may name. */
 const treeOf = (word?: string) => Effect.map(meant(word), tree)
 
 /** Returns the commands in which the first word of a command line is looked up. */

@@ -19,7 +19,7 @@ import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import { tlsOf } from "./ListenerTls.ts"
 
-/* Finds everything for which a start would be refused. Binds no socket and changes no file. */
+/* Finds everything that would make startup fail. Binds no socket and changes no file. */
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
 
@@ -57,7 +57,7 @@ const tlsFilesOf = (config: Config): ReadonlyArray<TlsFiles.TlsFileSettings> =>
       return isServed && enabled ? [settings] : []
     })
 
-// The module is loaded only here. A start that serves operators also loads it at this point.
+// The module is loaded only when templates are checked. At startup, only a process that serves operators loads it.
 const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   Effect.flatMap(
     Effect.promise(() => import("../surfaces/panel/Rendering.ts")),
@@ -65,23 +65,23 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   )
 
 /**
- * Returns the reasons for which the signers would make a start fail, and the profiles that would be served without
- * issuance. Each profile has a sentence that says why.
+ * Returns the failures of signers that would make startup fail, and those that would leave a profile without issuance.
+ * Each failure has a sentence that says why.
  */
 const signersOf = (config: Config) =>
   Effect.gen(function*() {
     const served = config.profiles.filter(({ enabled }) => enabled)
     const results = yield* Effect.forEach(served, (profile) => Effect.result(Backends.check(profile)))
     const failures = results.flatMap((result) => Result.isFailure(result) ? [result.failure] : [])
-    // If no signer could be made at all, the start is refused.
+    // If no signer could be made at all, startup fails.
     const isNone = failures.filter(({ isLoaded }) => !isLoaded).length === served.length
     const isDegraded = ({ isLoaded, isOutside }: Backends.ProfileUnusable) => isOutside && (isLoaded || !isNone)
     return { degraded: failures.filter(isDegraded), refused: failures.filter((failure) => !isDegraded(failure)) }
   })
 
 /**
- * Returns a sentence for everything for which a start with all roles would be refused. Also returns a sentence for each
- * script that cannot be run, although a start only warns about such a script.
+ * Returns a sentence for everything that would make startup with all roles fail. Also returns a sentence for each
+ * script that cannot be run, although startup only warns about such a script.
  */
 export const faultsOf = (
   config: Config,
@@ -124,7 +124,7 @@ const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
   ].join(", ")
 
 /**
- * Returns a sentence for each profile that a start would serve without issuance, and for each advisory of a start with
+ * Returns a sentence for each profile that would be served without issuance, and for each advisory of a process with
  * all roles.
  */
 export const advisoriesOf = (
@@ -133,7 +133,7 @@ export const advisoriesOf = (
   Effect.suspend(() => {
     const { config, ignored } = loaded
     const records: Array<Record> = []
-    // The code that prints these sentences also says where the file has their keys.
+    // The code that prints these sentences adds the places of their keys in the file.
     const unplaced = ignored.map(({ key, message }) => ({ key, message }))
     const advised = Effect.andThen(adviseOfFile({ ...loaded, ignored: unplaced }), advise(config, new Set(everyRole)))
     return Effect.zipWith(

@@ -26,7 +26,7 @@ const ofExpiry = (profile: string): ReadonlyArray<Effect.Effect<void>> => [
   begin("acme_svc_notify_expiry_reminders_total", { profile })
 ]
 
-/** Sets the counters of everything that is served to 0. A counter that already has a value keeps it. */
+/** Creates the counters of everything that is served, with the value 0. A counter that already has a value keeps it. */
 export const beginCounters = (roles: Roles, config: Config): Effect.Effect<void> => {
   const profiles = config.profiles.filter(({ enabled }) => enabled)
   return Effect.all([

@@ -62,7 +62,7 @@ export interface Generation {
   readonly surfaces: ReadonlyArray<Surface>
   /** The job handlers of this process. Empty if the process does not have the worker role. */
   readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept, JobFailure>>
-  /** The signers. They are for work that must be done before a worker claims its first job. */
+  /** The signers, for work outside jobs. Undefined if the process does not have the worker role. */
   readonly signers: Context.Context<Signers> | undefined
   readonly before: Graph.Before
   /** Closes everything that the generation has opened. */
@@ -212,7 +212,7 @@ const metricsSurface = Effect.fnUntraced(function*(
 })
 
 /**
- * In a process with the acme role, logs which endpoints were mounted or unmounted. At the start, `before` is undefined,
+ * In a process with the acme role, logs which endpoints were mounted or unmounted. At startup, `before` is undefined,
  * because no endpoints were mounted before.
  */
 export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void, never, Notifier> => {

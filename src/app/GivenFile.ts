@@ -5,8 +5,8 @@ import { fromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
 
 /**
- * Reads a file that a flag names. If the name is `-`, reads a line of standard input. This lets the program read a file
- * that its user may not open, or whose path is relative to another directory.
+ * Reads a file that a flag names. If the name is `-`, reads a line of standard input. In this way, the program can get
+ * the content of a file that its user may not open.
  */
 export const readGiven = (path: string, mostOctets?: number): Effect.Effect<ReadFile, FileUnusable, Host> =>
   path === "-"

@@ -93,8 +93,8 @@ export type Kept = Layer.Success<ReturnType<typeof kept>> | Database
 /** The parts that a generation takes over from the previous generation. */
 export interface Before {
   /**
-   * Returns whether a profile may be degraded. At a start every profile may be. At a reload, only the profiles that are
-   * already degraded may be.
+   * Returns whether a profile may be degraded: at startup any profile, at a reload only a profile that is already
+   * degraded.
    */
   readonly mayDegrade?: ((profile: string) => boolean) | undefined
   readonly signers?: Signers["Service"]["bySection"] | undefined
@@ -104,8 +104,8 @@ export interface Before {
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
 
 /**
- * The certificates of the CAs with which profiles sign, in every process. A worker first makes the certificates that
- * are missing.
+ * Provides the certificates of the CAs with which profiles sign, in every process. A worker first makes the missing
+ * certificates.
  */
 export const authorities = (config: Config, before: Before) =>
   mapLayerError(Issuers.layer(mountedOf(config), before.issuers, before.mayDegrade), filesFailed)

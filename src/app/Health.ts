@@ -21,7 +21,7 @@ const maxBytes = 1024
 const ipv4 = "127.0.0.1"
 
 /**
- * The addresses at which a listener can be reached that is bound to a wildcard. A listener on every IPv6 address also
+ * The addresses to dial if a listener is bound to a wildcard or to `localhost`. A listener on every IPv6 address also
  * listens on the IPv4 addresses.
  */
 const loopbacks = new Map([["0.0.0.0", [ipv4]], ["::", ["::1", ipv4]], ["localhost", [ipv4]]])

@@ -8,13 +8,13 @@ export interface Output {
   /** The number of columns of the terminal, if it reports this number. */
   readonly columns?: number | undefined
   /**
-   * Writes a text. If the text was not taken, `done` is called with the system's error. A stream that never loses a
-   * text need not call `done`.
+   * Writes a text. If the write fails, `done` is called with the system's error. A stream whose writes never fail need
+   * not call `done`.
    */
   readonly write: (text: string, done?: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
 
-/** An output stream for texts without a fixed length. */
+/** An output stream for output of any length. */
 export interface Pipe extends Output {
   /** Writes a text, waits until it was written, and returns whether the reader is still there. */
   readonly send: (text: string) => Effect.Effect<boolean>
@@ -46,7 +46,8 @@ export interface Process extends Installed {
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
   /**
-   * Completes when the process is asked to reload. If it is asked several times while nobody waits, these count as one.
+   * Completes when the process is asked to reload. Several requests count as one if they arrive before this effect runs
+   * again.
    */
   readonly reloadSignal: Effect.Effect<void>
   /** Dies with an exception that no code has caught. */

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Log } from "./Logging.ts"
 
-/** The configuration in force. This is the configuration of the start until a reload replaces it. */
+/** The configuration in force. It is the configuration that was read at startup, until a reload replaces it. */
 export class InForce extends Context.Service<InForce, {
   /** Returns the current configuration. Code that outlives a generation must call this each time. */
   readonly config: () => Config

@@ -11,7 +11,7 @@ import type { CommandFailed } from "./CommandFailed.ts"
 import type { Host } from "./Host.ts"
 import { database } from "./OpenDatabase.ts"
 
-/** Why nothing is heard. */
+/** Why no notification arrives. */
 interface Deaf {
   readonly detail: string
 }
@@ -19,8 +19,8 @@ interface Deaf {
 const notifiedMillis = 10_000
 
 /**
- * Tries whether a notification that is sent at `database.url` arrives at `database.listen_url`. The channel is one to
- * which nobody else listens. Succeeds with a sentence for the operator.
+ * Checks whether a notification that is sent at `database.url` arrives at `database.listen_url`. Uses a channel of its
+ * own. Succeeds with a sentence for the operator.
  */
 export const tryListening = (config: Config): Effect.Effect<string, Deaf | CommandFailed, Entropy | Host> =>
   Effect.scoped(Effect.gen(function*() {

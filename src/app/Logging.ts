@@ -21,10 +21,7 @@ export const wantsColour = (flag: "auto" | "always" | "never", output: Output, e
 
 type Flags = { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
 
-/**
- * Refuses a RUST_LOG that would be refused as the value of `logging.filter`. If the flag is given, RUST_LOG is not
- * read.
- */
+/** Refuses a value of RUST_LOG that would be refused in `logging.filter`. With `--log-level`, RUST_LOG is not read. */
 export const checkVariable: Effect.Effect<void, CommandFailed, Host | Globals> = Effect.gen(function*() {
   const variable = (yield* Host).env["RUST_LOG"] ?? ""
   const { logLevel } = yield* Globals
@@ -61,7 +58,7 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
 export interface Log {
   /** Effect's own logger is removed: every record must be one of the defined events. */
   readonly layer: Layer.Layer<never>
-  /** Applies other settings. They count from the next record on. */
+  /** Applies new settings, beginning with the next record. */
   readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
 }
 

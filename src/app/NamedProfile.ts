@@ -9,8 +9,8 @@ const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =
   profiles.map(({ name }) => name).join(", ")
 
 /**
- * Returns the profile that a command names or, if it names none, the only profile. If a name is required, fails with
- * code 2. A parked profile may have faults. They refuse only work on this profile, with code 3.
+ * Returns the profile that a command names or, if it names none, the only profile. If it names none and there are
+ * several, fails with code 2. The service tolerates faults of a parked profile, but this fails with code 3.
  */
 export const namedProfile = (
   { config: { profiles }, ignored }: Pick<Loaded, "config" | "ignored">,
@@ -30,7 +30,7 @@ export const namedProfile = (
       message: `--profile: ${name} is not configured; there is ${namesOf(profiles)}.`
     })
   }
-  // Faults in process-wide keys do not refuse the service if only parked profiles inherit these keys.
+  // The service tolerates faults in process-wide keys if only parked profiles inherit these keys.
   const faults = found.enabled ? [] : ignored.filter(({ key }) => {
     const [section, owner] = key.split(".")
     return section === "profiles" ? owner === found.name : section !== undefined && Object.hasOwn(found, section)

@@ -35,7 +35,7 @@ import { compareStandby } from "./StandbyCheck.ts"
  * inventories, mail servers and receivers. Changes nothing there, and runs no program of the operator.
  */
 
-/** The result of a try. It is `untried` if the only way to try something is to really do it. */
+/** The result of a try. It is `untried` if the only way to try something would change something. */
 export interface Tried {
   /** The configuration key that names what was tried. */
   readonly key: string
@@ -118,7 +118,7 @@ const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
   })
 }
 
-/** The codes of answers that say that there are no records. The server did answer. */
+/** The error codes for an answer without records. The server did answer. */
 const answeredCodes = ["ENODATA", "ENOTFOUND"]
 
 const ofResolver = ({ dns }: Config): Trial =>
@@ -231,8 +231,8 @@ const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Tri
 }
 
 /**
- * Returns each distinct section once. Profiles often share a section. Such a section is tried once, under the name of
- * its first profile.
+ * Returns the trials of each distinct section. Profiles often share a section; it is tried once, under the name of the
+ * first of these profiles.
  */
 const eachOnce = <A extends object>(
   sections: ReadonlyArray<readonly [name: string, section: A]>,

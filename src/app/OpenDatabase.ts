@@ -29,8 +29,8 @@ export const isAbsent = ({ database }: Pick<Config, "database">): Effect.Effect<
 }
 
 /**
- * Returns what an operator can do if the file of an embedded database does not exist. A missing socket or certificate
- * of PostgreSQL fails with the same code.
+ * What an operator can do if the file of an embedded database does not exist. A missing socket or certificate of
+ * PostgreSQL has the same error code.
  */
 const absentRemedy =
   "`acme-svc migrate` makes the file that its database.url names, in a directory that is there; relative names start from the working directory"
@@ -39,8 +39,8 @@ const absentRemedy =
  * Provides the database of a URL, by default `database.url`. Only the scheme selects the engine, and only that engine
  * is loaded. `name` is the setting that has the URL. A missing file is created only with `creates`: a command that
  * reads records in the wrong directory, or as another user, must not leave a file behind. `serving` means that listings
- * must not delay requests and jobs, and that no command may be alone with the database meanwhile. `reading` means that any
- * server of the URL will do, because nothing is written.
+ * must not delay requests and jobs, and that no command may take the database for itself meanwhile. `reading` means
+ * that any server of the URL is accepted, because nothing is written.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,

@@ -11,10 +11,7 @@ import { CommandFailed } from "./CommandFailed.ts"
 /** Matches a sentence that begins with a key or a section, which may be that of a profile. */
 const about = /^(?:Profile (?<profile>[a-z0-9-]+): )?(?<key>[a-z0-9_.-]+): /
 
-/**
- * Finds the sentences that begin with a key which the file has, and adds the place of the key in the file to each of
- * them.
- */
+/** Adds the place in the file to each sentence that begins with a key of the file. */
 export const withPlaces = (message: string, { places }: Pick<Loaded, "places">): Effect.Effect<string> =>
   Effect.map(places, (placeOf) =>
     message.split("\n").map((line) => {

@@ -41,7 +41,7 @@ const stopSignal = Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
   listen("SIGTERM", 143)
 })
 
-/** Signals that arrive while nobody waits count as one signal. */
+/** Several signals count as one if they arrive before the effect runs again. */
 const reloadSignal = (() => {
   let [asked, resume]: [boolean, (() => void) | undefined] = [false, undefined]
   process.on("SIGHUP", () => {
@@ -115,8 +115,8 @@ const host = (installed: Installed): Layer.Layer<Host> =>
 
 /**
  * Keeps garbage small in relation to the memory in use. On a machine with much memory, V8 would otherwise let garbage
- * grow to a multiple of it. V8 reads the value at each collection, so it can be set here. docs/bench.md (Memory) says
- * what this costs.
+ * grow to a multiple of the memory in use. V8 reads the value at each collection, so it can be set here. docs/bench.md
+ * (Memory) says what this costs.
  */
 const keepHeapSmall = (): void => setFlagsFromString("--heap-growing-percent=100")
 

@@ -11,7 +11,7 @@ import { viewOn } from "./StreamView.ts"
 export interface Work {
   /** The title of the work in a word or two: `Copying rows`. */
   readonly title: string
-  /** The total amount of work; undefined if that is unknown. */
+  /** The total amount of work, or undefined if it is unknown. */
   readonly total: number | undefined
 }
 

@@ -14,9 +14,8 @@ export const readyPath = "/ready"
  * Answers GET and HEAD of {@link readyPath}. The answer is 200, or 503 while background work that is needed for answers
  * and issuance keeps failing. No credential, policy or slot is needed, and the database is not queried. Readiness does
  * not depend on the database: without a database every process would be unready at the same time, and restarting them
- * would not help. The answer also says whether the database was seen to be read-only and whether the log cannot be
- * written, and it has the last answer of the standby or its last lasting refusal. None of this makes a process unready,
- * because clients are still answered.
+ * would not help. The answer also reports a read-only database, a log that cannot be written and, with the admin role,
+ * the state of the standby. None of these makes a process unready, because clients are still answered.
  */
 export const readiness = (
   roles: Roles

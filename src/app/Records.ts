@@ -68,7 +68,7 @@ export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | Stor
     Effect.provide(layer)
   )
 
-/** Runs a program like {@link withRecords}, if the program needs more of the configuration than the database. */
+/** Does the same as {@link withRecords} for a program that needs more of the configuration than the database. */
 export const withRecordsAndConfig = <A, R>(
   program: (loaded: Loaded) => Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>
 ) => Effect.flatMap(Settings.loaded, (loaded) => withRecords(program(loaded)))

@@ -28,7 +28,7 @@ import { Settings } from "./Settings.ts"
 /** The parts of the process that outlive its generations. */
 export interface Surroundings extends Build {
   readonly listeners: Effect.Success<typeof Listeners.make>
-  /** The scope of the process. Work of an old generation ends at the latest with this scope. */
+  /** The scope of the process. Work of an old generation ends with this scope at the latest. */
   readonly scope: Scope.Scope
   /** The runner of jobs. It exists only in a process with the worker role. */
   readonly runner: Running<Kept, JobFailure> | undefined

@@ -2,8 +2,8 @@
 const least = [22, 19] as const
 
 /**
- * From this version on, an older driver crashes the process, because its garbage collection is not compatible with this
- * runtime.
+ * From this version of Node.js on, a SQLite driver older than {@link driver} crashes the process, because it is not
+ * compatible with the garbage collection of this runtime.
  */
 const needsNewDriver = [24, 19] as const
 const driver = 13

@@ -24,7 +24,7 @@ export const checkSchema = (
     Effect.mapError(failed)
   )
 
-/** Migrates the schema. A process with the worker role does this at its start. */
+/** Migrates the schema. A process with the worker role does this at startup. */
 export const migrate = (
   files: Files,
   dialect: "sqlite" | "postgres"
@@ -35,7 +35,7 @@ export const migrate = (
 
 /**
  * Warns about rights that the user of the database lacks for these roles, such as the rights on a table that an upgrade
- * has added. This refuses nothing, because a process that needs fewer rights can go on.
+ * has added. This is only a warning, because the process can still do the work that needs fewer rights.
  */
 export const tellMissingRights = (roles: Roles): Effect.Effect<void, CommandFailed, Database> =>
   rights.missing(roles).pipe(

@@ -81,8 +81,8 @@ export interface Run {
   /** The configuration, as it was read for the roles of this run. */
   readonly loaded: Loaded
   /**
-   * Whether to start with an empty database even if a published revocation list shows that there was another database
-   * before.
+   * Whether to start with an empty database even if a published revocation list shows that there was a different
+   * database before.
    */
   readonly acceptsEmptyDatabase: boolean
   /** Prints the welcome text when everything is served. */
@@ -146,7 +146,7 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
   yield* supervised("profile_states", Effect.repeat(Effect.delay(Effect.ignore(look), betweenLooks), Schedule.forever))
 })
 
-/** Binds the sockets, starts everything and announces it. Returns what the shutdown needs. */
+/** Binds the sockets, starts everything and runs `announce`. Returns what the shutdown needs. */
 const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, loaded, roles }: Run) {
   const { config } = loaded
   const { process } = yield* Host
@@ -213,8 +213,8 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     yield* emit("server_shutdown_started", {
       signal: !Cause.isCause(ended) ? ended : Cause.hasFails(ended) ? "loop_given_up" : "uncaughtException"
     })
-    // The listeners say first that they close. Then held requests are answered, and their clients do not come back on
-    // the same connection.
+    // The listeners first announce that they close. Then the held requests are answered, so their clients do not reuse
+    // the connection.
     const released = Effect.andThen(Queue.use(({ ends }) => Effect.sync(ends.stop)), stop)
     const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, released], { concurrency: 2 })
     const elapsed_ms = (yield* currentMillis) - begun

@@ -38,8 +38,8 @@ export class Settings extends Context.Service<Settings, {
   /** The configuration of a command that needs nothing but one listener. */
   readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
   /**
-   * Reads the configuration again, for a process with these roles. Faults in keys that only other roles use refuse
-   * nothing.
+   * Reads the configuration again, for a process with these roles. Faults in keys that only other roles use are
+   * tolerated.
    */
   readonly fresh: (roles: Roles) => Effect.Effect<Loaded, CommandFailed>
 }>()("acme/app/Settings") {

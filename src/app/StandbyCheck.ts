@@ -13,7 +13,7 @@ export const compareStandby = (
   { database: settings }: Pick<Config, "database">
 ): Effect.Effect<string, CommandFailed | { readonly detail: string }, Host> =>
   Effect.gen(function*() {
-    // Only PostgreSQL has a standby, and nobody else loads it.
+    // The module is loaded only when it is needed, because only PostgreSQL has a standby.
     const { lagOf, position } = yield* Effect.promise(() => import("../engine/sql/PostgresStandby.ts"))
     const state = Effect.flatMap(Database, (driver) => Effect.mapError(position(driver), driver.describe))
     const primary = yield* Effect.provide(state, database({ database: settings }))

@@ -5,8 +5,9 @@ import { Host } from "./Host.ts"
 const codes = { SIGINT: 130, SIGTERM: 143 } as const
 
 /**
- * Runs a program that may take long. A signal interrupts the program, and its finalizers run to their end. Then the
- * command ends with the exit code of the signal and the sentence of `left`, which says what was done and what remains.
+ * Runs a program that may take a long time. A signal interrupts the program, and its finalizers run to their end. Then
+ * the command ends with the exit code of the signal and the sentence of `left`, which says what was done and what
+ * remains.
  */
 export const untilStopped = <A, E, R>(
   program: Effect.Effect<A, E, R>,

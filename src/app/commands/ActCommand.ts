@@ -134,9 +134,9 @@ interface Services<R> {
 }
 
 /**
- * Makes the commands of a noun below a word: `nonce` with `count` and `cleanup`. `more` lists additional commands, by
- * the words of their group. An additional command can replace the command of an act. `services` lists the services that
- * only individual commands need.
+ * Makes the commands of a noun below a word, for example `nonce` with `count` and `cleanup`. `more` lists additional
+ * commands, by the words of their group. An additional command can replace the command of an act. `services` lists the
+ * services that only individual commands need.
  */
 export const actCommand = <R = never>(
   noun: Noun<CommandServices | R>,

@@ -19,7 +19,9 @@ import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, switchFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-/** Prints the results of the tries. A failed try is no fault of the configuration, because a later try may succeed. */
+/**
+ * Prints the results of the tries. A failed try is not a fault of the configuration, because a later try may succeed.
+ */
 const tellTries = Effect.fnUntraced(function*(config: Config) {
   const tries = yield* tryOnline(config)
   yield* Console.log(renderTable(

@@ -36,7 +36,7 @@ const paramsOf = (command: Command.Command.Any): ReadonlyArray<Param.Any> =>
 const childrenOf = (command: Command.Command.Any) => command.subcommands.flatMap(({ commands }) => commands)
 
 /**
- * Returns the words of a set that is not checked here. The words are at the end of the description
+ * Returns the words of a set that the library does not check. They are at the end of the description
  * (`ActParameters.ts`), or they are the placeholder of the value.
  */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {

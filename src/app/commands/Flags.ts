@@ -31,11 +31,11 @@ export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Flag.F
     })
   )
 
-/** An optional flag. */
+/** Makes a flag optional. */
 export const optional = <A>(self: Flag.Flag<A>, text: string): Flag.Flag<A | undefined> =>
   self.pipe(Flag.optional, Flag.withDescription(text), Flag.map(Option.getOrUndefined))
 
-/** A whole number within bounds. */
+/** Makes a flag with a whole number within bounds. */
 export const numberFlag = (
   name: string,
   { least, most, of = "a whole number" }: { readonly least: number; readonly most: number; readonly of?: string }
@@ -49,7 +49,7 @@ export const numberFlag = (
     }
   })
 
-/** A non-blank text of one line. Blanks around it are ignored. */
+/** Makes a flag with a non-blank text of one line. Blanks around it are ignored. */
 const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
   flag(name, {
     shown: "text",
@@ -60,15 +60,15 @@ const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
     }
   })
 
-/** An optional {@link textFlag}. */
+/** Makes an optional {@link textFlag}. */
 export const optionalText = (name: string, text: string): Flag.Flag<string | undefined> =>
   optional(textFlag(name), text)
 
-/** A flag that may be given several times. Blanks around a value are ignored. */
+/** Makes a flag that may be given several times. Blanks around a value are ignored. */
 export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArray<string>> =>
   Flag.String(name).pipe(Flag.withMetavar(shown), Flag.map((text) => text.trim()), Flag.atLeast(0))
 
-/** A flag without a value. */
+/** Makes a flag without a value. */
 export const switchFlag = (name: string, text: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDefault(false), Flag.withDescription(text))
 
@@ -76,13 +76,13 @@ export const switchFlag = (name: string, text: string): Flag.Flag<boolean> =>
 // the value.
 const listed = (words: ReadonlyArray<string>): string => words.join(" | ")
 
-/** A flag whose value is one of a closed set of words. */
+/** Makes a flag whose value is one of a closed set of words. */
 export const choiceFlag = <const Words extends ReadonlyArray<string>>(name: string, words: Words) =>
   Flag.Literals(name, words).pipe(Flag.withMetavar(listed(words)))
 
-/** An argument that is one of a closed set of words. */
+/** Makes an argument that is one of a closed set of words. */
 export const choiceArgument = <const Words extends ReadonlyArray<string>>(name: string, words: Words) =>
   Argument.Literals(name, words).pipe(Argument.withMetavar(listed(words)))
 
-/** Prints a result as an object, for programs. */
+/** The flag that prints a result as an object, for programs. */
 export const jsonOption = switchFlag("json", "Print JSON.")

@@ -8,8 +8,8 @@ import { Settings } from "../Settings.ts"
 import { actCommand } from "./ActCommand.ts"
 
 /**
- * Provides the deliveries to the configured receivers. If this is refused, the refusal says at which place of the file
- * the fault is.
+ * Provides the deliveries to the configured receivers. If the configuration is refused, the refusal says where in the
+ * file the fault is.
  */
 const deliveries = Layer.effectContext(Effect.gen(function*() {
   const loaded = yield* Settings.loaded

@@ -24,8 +24,8 @@ import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import { repeatedFlag, switchFlag } from "./Flags.ts"
 
-// The log lines of the start are written at the end of the event loop's turn. The text for people must come after these
-// lines.
+// The log lines of the startup are written at the end of the event loop's turn. The text for people must come after
+// these lines.
 const turnEnd = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
@@ -35,7 +35,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     const loaded = yield* fresh(roles)
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
-    // The process listens for exceptions all the time. If one occurs between two steps of the start, the next step
+    // The process listens for exceptions all the time. If one occurs between two steps of the startup, the next step
     // fails with it.
     const process: Process = {
       ...host.process,

@@ -13,7 +13,7 @@ export interface Given {
   readonly args: ReadonlyArray<string>
 }
 
-/** Returns the words in a form that the library cannot read in another way. */
+/** Returns the words in a form that the library cannot misread. */
 export const wordsOf = ({ args, flags, path }: Given): ReadonlyArray<string> => [
   ...path,
   ...Object.entries(flags).flatMap(([name, values]) => values.map((value) => `--${name}=${value}`)),
@@ -111,9 +111,9 @@ const meantBy = (root: CommandNode, words: ReadonlyArray<string>): Result.Result
 
 /**
  * Reads a command line before the library reads it. Fails with a sentence that names the first wrong word, and the
- * right word that is nearest to it. The library reports faults in another order. It also reads some words differently:
- * it treats a value that begins with a dash as a flag, and the word `true` after a flag without a value as the value of
- * that flag.
+ * right word that is nearest to it. The library reports faults in a different order. It also reads some words
+ * differently: it treats a value that begins with a dash as a flag, and the word `true` after a flag without a value as
+ * the value of that flag.
  */
 export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> =>
   Result.flatMap(meantBy(root, words), ({ node, rest }) =>
