@@ -111,7 +111,7 @@ export interface Comparable {
 }
 
 const mostKnown = 1000
-const longestKnown = 45 // the end of an IPv6 address that ends in a dotted quad
+const longestKnown = 45 // the length of the longest IPv6 address, which ends in a dotted quad
 const known = new Map<string, Comparable | undefined>()
 
 /**

@@ -15,7 +15,7 @@ interface Failure {
 }
 
 /**
- * There is no TCP connection. It was refused, the address is unreachable, or the connection took longer than
+ * No TCP connection was made: it was refused, the address is unreachable, or the connection took longer than
  * `connectMillis`. Another address may still work.
  */
 export class ConnectFailed extends Data.TaggedError("ConnectFailed")<Failure> {}

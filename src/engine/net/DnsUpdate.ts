@@ -44,8 +44,8 @@ const hints: ReadonlyMap<number, string> = new Map([
 ])
 
 /**
- * How often a datagram is sent. After each, the answer is waited for. A stream may take as long as all datagrams
- * together.
+ * How often a datagram is sent. After each, the service waits for the answer. A stream may take as long as all
+ * datagrams together.
  */
 const tries = 3
 const waitMillis = 2000

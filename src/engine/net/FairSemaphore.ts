@@ -18,7 +18,7 @@ export const currentPeer: Context.Reference<Peer | undefined> = Context.Referenc
  * A limit on concurrent work. Its turns are shared among the peers for which the work is done ({@link currentPeer}).
  */
 export interface FairSemaphore {
-  /** Runs `self` when it is its turn. At every exit, the turn is given back. */
+  /** Runs `self` when it gets a turn. The turn is given back however `self` ends. */
   readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Does the same as `take`, but runs `otherwise` if no turn becomes free within `millis`. */
   readonly takeWithin: <A, E, R, B, E2, R2>(
@@ -33,7 +33,7 @@ export interface FairSemaphore {
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /**
    * Does the same as `take`, but runs `otherwise` if too many are waiting ({@link Sharing.mostWaiting}): either at
-   * once, or later, when a peer with fewer turns takes the place.
+   * once, or later, when a peer with fewer turns takes its place.
    */
   readonly takeUnlessFull: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
@@ -41,7 +41,7 @@ export interface FairSemaphore {
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /** Returns whether `takeIfFree` would find a free turn now. */
   readonly isFree: Effect.Effect<boolean>
-  /** Returns how many turns the host of the peer holds, together with those that it waits for. */
+  /** Returns how many turns the host of the peer holds or waits for. */
   readonly underWay: Effect.Effect<number>
 }
 
@@ -152,8 +152,8 @@ class Bound {
   }
 
   /**
-   * Returns the next ticket. Of the tickets that may be given a turn, it belongs to the network with the fewest turns;
-   * there, to the host with the fewest turns; and of equal tickets it came first.
+   * Returns the next ticket: of the tickets that may be given a turn, a ticket of the host with the fewest turns in the
+   * network with the fewest turns. Of several such tickets, returns the first in the queue.
    */
   #next(): Ticket | undefined {
     let found: Ticket | undefined

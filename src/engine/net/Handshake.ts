@@ -3,8 +3,8 @@ import { Duplex } from "node:stream"
 
 /**
  * The highest number of octets that a peer may send before its TLS handshake is over. Most of these octets are
- * certificates. OpenSSL checks every signature in them in this thread, whether or not the peer must be trusted. If the
- * keys were made for that purpose, a hundred kilobytes of certificates take half a second.
+ * certificates. OpenSSL checks every signature in them in this thread, whether or not the peer must be trusted. With
+ * keys that were made to be slow to check, a hundred kilobytes of certificates take half a second.
  */
 const longestHandshake = 16_384
 

@@ -40,7 +40,7 @@ export type Lookups = <A>(questions: ReadonlyArray<Question<A>>) => Lookup<A>
 /** The most resolver objects that wait for their next look-up. */
 const mostIdle = 64
 
-/** The codes of a server's answer. After other failures the state of a resolver object is not used again. */
+/** The codes of a server's answer. After any other failure, the resolver object is not used again. */
 const answered: ReadonlySet<string | undefined> = new Set([undefined, Dns.NOTFOUND])
 
 /**
@@ -54,7 +54,7 @@ const codeOf = (error: NodeJS.ErrnoException): string | undefined => {
   return code === Dns.NODATA ? undefined : code
 }
 
-/** Returns text that changes when somebody writes the system's list of name servers. */
+/** Returns text that changes when the system's list of name servers is written. */
 const systemVersion = (): string => {
   try {
     const { ctimeNs, dev, ino, mtimeNs, size } = Fs.statSync("/etc/resolv.conf", { bigint: true })

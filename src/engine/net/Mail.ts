@@ -60,7 +60,7 @@ const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true 
     ...(username === "" ? {} : { auth: { user: username, pass: Redacted.value(password) } }),
     tls: { minVersion: "TLSv1.2" },
     maxConnections: 2,
-    // The queue decides about another attempt.
+    // The queue decides whether to try again.
     maxRequeues: 0,
     idleTimeout: idleMillis,
     connectionTimeout: timeoutMillis,

@@ -43,15 +43,15 @@ export const maskedProxy = (text: string): string => text.replace(/^(http:\/\/)[
 const domain = /^\.?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i
 
 /**
- * Returns whether a text is a valid entry of a list of directly reached hosts: `*`, a domain, an address or a range,
- * without a port.
+ * Returns whether a text is a valid entry of a list of hosts that are reached directly: `*`, a domain, an address or a
+ * range, without a port.
  */
 export const isExemption = (text: string): boolean =>
   text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")
 
 /**
  * Makes a function that returns whether a host is reached directly. A domain, with or without a leading dot, stands for
- * itself and for all names below it, as in other programs that read the variable. Ranges are compared with literal
+ * itself and for all names below it, as in other programs that read `NO_PROXY`. Ranges are compared with literal
  * addresses. Other entries match no host.
  */
 export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => boolean => {
@@ -93,8 +93,8 @@ const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
 }
 
 /**
- * How outbound requests are routed. For each key, the configuration has precedence over the environment. `configured`
- * is for requests that use a proxy only if the configuration itself names it.
+ * Decides how outbound requests are routed. For each key, the configuration has precedence over the environment.
+ * `configured` is for requests that use a proxy only if the configuration itself names it.
  */
 export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   const taken: Array<"config" | "environment"> = []

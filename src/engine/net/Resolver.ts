@@ -14,7 +14,7 @@ import { makeLookups } from "./Lookup.ts"
 
 /**
  * The DNS returned no records: SERVFAIL, a refusal, no server, no reply or, where this matters, no such name. `code` is
- * the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for the log. If this host could not send the query, it is the
+ * the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for the log. If this host could not send the query, `code` is the
  * system's code.
  */
 export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
@@ -37,7 +37,7 @@ const longestChain = 16
 /** How long, in ms, the query for the second address family may take after the first has returned addresses. */
 const grace = 1000
 
-/** Returns whether a name server reported that the name does not exist. No answer at all is something else. */
+/** Returns whether a name server reported that the name does not exist. A missing answer does not count. */
 export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
 /**

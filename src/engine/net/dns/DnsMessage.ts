@@ -28,7 +28,7 @@ const rcodes = new Map([
   [22, "BADTRUNC"]
 ])
 
-/** The mnemonic of an RCODE. */
+/** Returns the mnemonic of an RCODE. */
 export const rcodeName = (code: number): string => rcodes.get(code) ?? `RCODE ${code}`
 
 export const uint16 = (value: number): Buffer => {
