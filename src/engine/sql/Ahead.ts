@@ -3,14 +3,14 @@ import type { Database, StorageFailed, Transaction } from "./Database.ts"
 import { driverOf, failed, openTransaction, slow, slowAfterMillis } from "./Database.ts"
 
 /*
- * Statements of a transaction of PostgreSQL that are not waited for
- * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
+ * Statements of a PostgreSQL transaction that are sent without waiting for their answers (docs/decisions/hot-path.md,
+ * "Statements of PostgreSQL").
  */
 
 /**
  * The highest number of statements that may have been sent ahead without an answer. The driver's time limit for a
- * statement starts when the statement is sent, so these statements share one limit. Without this number, a body that
- * sends statements without end would also block all other work.
+ * statement starts when the statement is sent, so these statements share one limit. Without this limit, a body that
+ * keeps sending statements would also block all other work.
  */
 const mostAhead = 4
 

@@ -26,7 +26,7 @@ const program = (): URL => {
   return files.find((file) => Fs.existsSync(fileURLToPath(file))) ?? new URL(names[0] ?? here, here)
 }
 
-/** Starts the thread, and returns what asks it to copy. If the thread ends by itself, that is a defect. */
+/** Starts the thread, and returns the function that asks it to copy. If the thread ends by itself, this is a defect. */
 const startThread = (
   path: string
 ): Effect.Effect<(mode: Mode) => Effect.Effect<number, SqlError>, never, Scope.Scope> =>
@@ -65,8 +65,8 @@ const startThread = (
 
 /**
  * Makes the checkpoints of a file. `grown` waits for some more commits, and `alone` runs an effect while this process
- * writes nothing. A failed checkpoint is passed to `failed` and tried again after more commits, because nothing is lost
- * by it: the write-ahead file only grows.
+ * writes nothing. A failed checkpoint is passed to `failed` and tried again after more commits. Nothing is lost: the
+ * write-ahead file only grows.
  */
 export const checkpoints = (options: {
   readonly path: string

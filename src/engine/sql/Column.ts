@@ -158,7 +158,7 @@ export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
  */
 export const rows: Column<ReadonlyArray<ReadonlyArray<string | number>>> = {
   encode: (value) => {
-    // JSON would escape the character that the column of a text refuses.
+    // JSON would escape the character that a text column refuses.
     for (const row of value) for (const one of row) if (typeof one === "string") plainText.encode(one)
     return JSON.stringify(value)
   },

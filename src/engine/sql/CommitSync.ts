@@ -23,21 +23,22 @@ interface Waiter {
 }
 
 /**
- * Makes one sync cover the commits of many callers. One sync runs at a time. A commit that is made meanwhile waits for
- * the next sync, which begins as soon as the first one ends.
+ * Makes one sync cover the commits of many callers. One sync runs at a time. A commit that is made in the meantime
+ * waits for the next sync, which begins as soon as the first one ends.
  *
  * A failed sync is final: the system may have dropped what it could not write, and a later sync would succeed without
  * it. So from then on every caller gets the failure.
  *
  * `sync` writes everything that was committed so far to the disk, and calls back. `othersCommits` returns a value that
- * changes when another connection has committed. `slow` reports the milliseconds of a sync, if they are too many.
+ * changes when another connection has committed. `slow` gets the milliseconds of each sync, and reports a sync that
+ * took too long.
  */
 export const makeCommitSync = (options: {
   readonly sync: (ended: (failure: Error | null) => void) => void
   readonly othersCommits: () => unknown
   readonly slow: (elapsed: number) => Effect.Effect<void>
 }): CommitSync => {
-  // The first number stands for what the database has at the start. A process that was killed may have left it unsynced.
+  // Commit 1 stands for everything that the database contains at startup. A killed process may have left it unsynced.
   let last = 1
   let synced = 0
   let others = options.othersCommits()
@@ -61,7 +62,7 @@ export const makeCommitSync = (options: {
         if (failure === undefined && one.commit > synced) continue
         waiting.delete(one)
         one.resume(failure === undefined ? result : fail())
-        result = Effect.void // only one of those who waited reports a slow sync
+        result = Effect.void // only one of the waiters reports a slow sync
       }
       if (failure !== undefined) { for (const tell of told) tell(failure) }
       // Somebody who was resumed may have begun the next sync already.

@@ -66,7 +66,7 @@ export interface Plans {
   answered: number
 }
 
-/** A transaction, or the separate connection for reads beside the service. */
+/** A transaction, or the separate connection of {@link aside}. */
 export interface Transaction {
   readonly connection: Executor
   readonly plans: Plans
@@ -115,7 +115,7 @@ const transactionAttempts = 4
 /**
  * Runs `body` in one transaction, or in the transaction that is already open. It cannot be interrupted from the wait
  * for a connection (which the driver limits) until the effects given to {@link afterCommit} have run. So a client that
- * disconnects in the meantime changes nothing. After a deadlock the whole body runs again. So it may only run
+ * disconnects in the meantime changes nothing. After a deadlock the whole body runs again. So the body may only run
  * statements: no network, script, hash, fork or caught {@link StorageFailed} inside.
  */
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
@@ -132,8 +132,8 @@ const asideMillis = 25_000
 /**
  * Runs reads whose cost grows with the database, for at most `patienceMillis`. If the engine allows it, they have a
  * connection of their own, so that they delay neither requests nor jobs. Within a transaction they are a part of the
- * transaction. Nothing in `body` may write. If the fiber is interrupted because nobody needs the result any more,
- * waiting reads end, and the engine cancels the read that is running.
+ * transaction. Nothing in `body` may write. If the fiber is interrupted because the result is no longer needed, waiting
+ * reads end, and the engine cancels the read that is running.
  */
 export const aside = <A, E, R>(
   body: Effect.Effect<A, E, R>,
@@ -146,7 +146,7 @@ export const aside = <A, E, R>(
     return attempt(driver, body, (run) => reading(patienceMillis, run))
   })
 
-/** Runs the statements of `body` over a connection whose transaction somebody else has begun and will end. */
+/** Runs the statements of `body` over a connection whose transaction the caller has begun and will end. */
 export const over = <A, E, R>(connection: Executor, body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(body, openTransaction, { connection, plans: noPlans() })
 

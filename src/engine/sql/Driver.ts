@@ -49,7 +49,7 @@ export interface Connections {
 
 /** The state of a server, by which a standby is compared with the server that it follows. */
 export interface Position {
-  /** The numbers that a cluster and a database in it get when they are made, and that their copies keep. */
+  /** The identifiers of a cluster and of a database in it. Copies of the database have the same identifiers. */
   readonly database: string
   /** The number that each promotion raises. */
   readonly timeline: number
@@ -66,22 +66,25 @@ export interface Position {
 
 /** What a process knows about its standby from its last read there. */
 export interface StandbyState {
-  /** `untried` before the first read; `answers`; or why the primary has answered. */
+  /** `untried` before the first read, `answers`, or the reason why the primary answered instead. */
   readonly state: "untried" | "answers" | "away" | "behind" | "foreign" | "failed"
-  /** By how many milliseconds the standby was behind at most, when it last answered. */
+  /** How many milliseconds the standby was behind, at most, when it last answered. */
   readonly lagMs?: number
 }
 
 /** A second server, whose copy of the database may lack the last changes (docs/decisions/standby.md). */
 export interface Standby {
   /**
-   * The database with the reads at the standby. Reads that the standby cannot answer, and everything else, go to the
-   * database itself. Only requests that `Lag.ts` admits may use it.
+   * The database, with its reads sent to the standby. Reads that the standby cannot answer, and everything else, go to
+   * the database itself. Only requests that `Lag.ts` admits may use it.
    */
   readonly driver: Driver
-  /** Returns whether the standby was of use when it was last asked, or whether it is time to ask again. */
+  /**
+   * Returns whether a read may go to the standby, because the standby answered the last time or it is time to try
+   * again.
+   */
   readonly isUsable: Effect.Effect<boolean>
-  /** Returns what the last read told. Sends nothing to the standby. */
+  /** Returns what the last read has shown. Sends nothing to the standby. */
   readonly state: () => StandbyState
   /** Reads the state of the server that takes the writes. */
   readonly primary: Effect.Effect<Position, SqlError>
@@ -134,7 +137,7 @@ export interface Driver {
    * disk. Undefined if the database is on a server.
    */
   readonly lost: Effect.Effect<string> | undefined
-  /** How this process waits for the disk. Undefined if each commit does that itself. */
+  /** How this process waits for the disk. Undefined if each commit itself waits for the disk. */
   readonly commits?: CommitSync | undefined
   /** The work that a process does for the database as long as it serves. Undefined if there is none. */
   readonly upkeep?: Effect.Effect<never> | undefined

@@ -5,8 +5,8 @@ import { Database } from "./Database.ts"
 import type { Driver } from "./Driver.ts"
 
 /*
- * Keeps numbers for a while that are expensive to count (docs/decisions/readers.md, "Totals that are kept"). Lists are
- * requested again and again, and to count ten million rows takes about a second each time.
+ * Keeps totals for a while, because they are expensive to count (docs/decisions/readers.md, "Totals that are kept").
+ * Lists are requested again and again, and counting ten million rows takes about a second each time.
  */
 
 interface Kept {

@@ -19,8 +19,8 @@ export interface Allowance {
   /** Records that a read was answered by the standby, which was at most this many seconds behind. */
   readonly note: (lagSeconds: number) => void
   /**
-   * Returns the highest lag that a read may have. After the result was returned with a lag, this is that lag. It is
-   * negative if the result was returned without a lag.
+   * Returns the highest lag that a read may have. Once the result has been returned, this is the lag that was returned
+   * with it, or a negative number if there was none.
    */
   readonly mostSeconds: () => number
 }
@@ -31,22 +31,22 @@ export const allowance: Context.Reference<Allowance | undefined> = Context.Refer
   { defaultValue: () => undefined }
 )
 
-/** Runs an effect whose reads go to the primary, also within {@link mayLag}. */
+/** Runs an effect. Its reads go to the primary, even within {@link mayLag}. */
 export const atPrimary = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(self, allowance, undefined)
 
-/** A result, and by how many seconds it may be old at most. The lag is `undefined` if the primary answered every read. */
+/** A result, and how many seconds old it may be at most. The lag is `undefined` if the primary answered every read. */
 export type Lagging<A> = readonly [result: A, lagSeconds: number | undefined]
 
-/** Runs an effect whose reads all go to the primary. */
+/** Runs an effect. All its reads go to the primary, so it has no lag. */
 export const plainly = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Lagging<A>, E, R> =>
   Effect.map(self, (result) => [result, undefined] as const)
 
 /**
- * Runs an effect that only reads. Its reads go to the standby, if there is one. No decision about a write may rest on
- * them. `counting` returns what counts the changes that the standby must have: as long as it has fewer of them than the
- * primary, the primary answers. If the effect fails after the standby has answered, it runs again without the standby.
- * The result may be a stream that reads later: the returned lag is true for these reads too.
+ * Runs an effect that only reads. Its reads go to the standby, if there is one. No decision about a write may depend on
+ * them. `counting` returns an effect that counts the changes that the standby must have. While the standby has fewer
+ * changes than the primary, the primary answers. If the effect fails after the standby has answered, it runs again
+ * without the standby. The result may be a stream that reads later; the returned lag covers these reads too.
  */
 export const mayLag = <A, E, R>(
   self: Effect.Effect<A, E, R>,
@@ -57,7 +57,7 @@ export const mayLag = <A, E, R>(
     if (standby === undefined) return plainly(self)
     const lagging = Effect.flatMap(counting, (changes) =>
       Effect.matchEffect(Effect.all([standby.primary, changes]), {
-        // The failure shows itself when the effect reads.
+        // The reads of the effect report the failure themselves.
         onFailure: () => plainly(self),
         onSuccess: ([primary, known]) => {
           let lag: number | undefined
@@ -69,7 +69,7 @@ export const mayLag = <A, E, R>(
             { primary, changes, known, note, mostSeconds: () => most }
           )
           return Effect.matchEffect(atStandby, {
-            // What the standby lacks may be why: a record that is not there yet.
+            // The cause may be a record that the standby does not have yet.
             onFailure: (error) => lag === undefined ? Effect.fail(error) : plainly(self),
             onSuccess: (result) => {
               most = lag ?? -1

@@ -39,8 +39,8 @@ export class Locked extends Data.TaggedError("Locked")<{
 
 /**
  * Finds the sessions that hold a lock on a relation named in a statement, and returns the one that has been in a
- * transaction for the longest time. It was in this transaction before the statement began to wait, so the statement
- * waited for it.
+ * transaction for the longest time. This transaction began before the statement began to wait, so the statement waited
+ * for it.
  */
 const holderText = `SELECT pid, application_name,
     to_char(query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since
@@ -51,7 +51,7 @@ const holderText = `SELECT pid, application_name,
     WHERE relname = ANY ($1) AND relnamespace = current_schema()::regnamespace)
   ORDER BY xact_start NULLS LAST, pid LIMIT 1`
 
-/** Names the session for which a statement has just waited in vain. */
+/** Returns the name of the session for which a statement has just waited in vain. */
 export const holderOf = (connection: Connection, text: string): Effect.Effect<string> =>
   connection.execute(holderText, [text.match(/\w+/g) ?? []]).pipe(
     Effect.map(([row]) => {
@@ -63,7 +63,9 @@ export const holderOf = (connection: Connection, text: string): Effect.Effect<st
     Effect.orElseSucceed(() => "another session")
   )
 
-/** Runs `attempt` again, after longer and longer pauses, as long as it is locked and the patience lasts. */
+/**
+ * Runs `attempt` again, after longer and longer pauses, as long as it fails with {@link Locked} and the patience lasts.
+ */
 export const untilFree = <A, E, R>(
   attempt: Effect.Effect<A, E | Locked, R>,
   telling: Telling

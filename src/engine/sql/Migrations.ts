@@ -171,7 +171,7 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
     return rows.map(({ version }) => Number(version))
   })
 
-/** Applies one migration in one transaction. Returns `false` if another process was faster. */
+/** Applies one migration in one transaction. Returns `false` if another process has already applied it. */
 const applyOne = (
   driver: Driver,
   connection: Connection,
@@ -238,10 +238,11 @@ const locked = <A, E>(
 
 /**
  * Applies the pending migrations, each in one transaction, under a lock that other processes wait for. Under the lock,
- * the list of applied migrations is read again. Returns the names of the migrations that it applied.
+ * the list of applied migrations is read again. Returns the names of the migrations that were applied here.
  *
  * On PostgreSQL a statement waits only briefly for a lock on a table, because every other statement on that table waits
- * behind it. If a long reader holds one, such as a backup, the migration is rolled back and tried again after a pause.
+ * behind it. If a long read holds such a lock, for example a backup, the migration is rolled back and tried again after
+ * a pause.
  */
 export const migrate = (
   migrations: ReadonlyArray<Migration>,

@@ -24,7 +24,7 @@ const transientCodes = new Set(["40001", "40P01"])
 const describe: Driver["describe"] = (error) => {
   const { cause } = error
   const code = codeOf(cause)
-  // What kept a request waiting until it was late says more than that it was late.
+  // The reason why a request waited too long says more than the timeout itself.
   const root = cause instanceof Late && cause.cause !== undefined ? cause.cause : cause
   return {
     detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
@@ -37,7 +37,7 @@ interface Parts {
   readonly connector: Connector
   /** Connects to the standby; `undefined` if there is none. */
   readonly standby: Pick<Parts, "connector" | "pool"> | undefined
-  /** Connects to listen; `undefined` if this process may not listen. */
+  /** Connects for listening; `undefined` if this process may not listen. */
   readonly listener: Connector | undefined
   readonly pool: Pool
 }
@@ -52,7 +52,7 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
     const reserve = told(Effect.callback<Lent, SqlError>((resume) =>
       pool.lend(resume)
     ))
-    // This connects once at the start, so that an unreachable server is reported now and not at the first statement.
+    // This connects once at startup, so that an unreachable server is reported now and not at the first statement.
     yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
     const lent = <A, E, R>(use: (client: PostgresClient) => Effect.Effect<A, E, R>) =>
       // This is not interruptible, because an interrupted wait would leak the slot. The pool limits the wait.
@@ -84,7 +84,8 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
           : Effect.void)
     const transact: Driver["transact"] = (body) =>
       lent((client) => {
-        // A proxy that pools transactions may not support pipelining: a statement is sent before the last one is answered.
+        // A proxy that pools transactions may not support pipelining, which sends a statement before the last one is
+        // answered.
         const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
         return Effect.flatMap(Effect.andThen(begin(connection), body(connection)), (exit) =>
           Effect.as(
@@ -136,7 +137,7 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
 
 /** How long a read waits for a connection to the standby. After that the primary answers. */
 const mostStandbyMillis = 2000
-/** At the standby, two lists at once, and connections for records and for cancelling a list. */
+/** The connections to the standby: for two lists at once, for records and for cancelling a list. */
 const standbyConnections = 4
 
 const standbyPartsOf = (options: PostgresOptions, { connector, pool }: Pick<Parts, "connector" | "pool">) => ({
@@ -186,7 +187,7 @@ export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError>
 
 const standbyOf = (options: PostgresOptions, url: Redacted.Redacted) =>
   Effect.gen(function*() {
-    // Nobody takes the lock of the servers at a standby: it is a lock of the primary.
+    // No session at a standby takes the lock of `ServedLock.ts`: it is a lock of the primary.
     const connector = new Connector(yield* readUrl({ ...options, url, isServing: false, ofSeveral: "any" }))
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() =>

@@ -7,9 +7,9 @@ import { rowsOf, send } from "./PostgresClient.ts"
 import type { Pool } from "./PostgresPool.ts"
 import type { SqlError } from "./SqlError.ts"
 
-/* Cancels a PostgreSQL statement if nobody waits for its result any more. */
+/* Cancels a PostgreSQL statement if its result is no longer needed. */
 
-/** A session, and when its server was started: another server may have a session of the same number. */
+/** A session, and when its server was started, because another server may have a session with the same number. */
 interface Session {
   readonly number: number
   readonly server: string
@@ -17,7 +17,7 @@ interface Session {
 
 const startOfServer = "extract(epoch FROM pg_postmaster_start_time())::text"
 
-/** Queries the session of the server. Send it as the last of several statements. */
+/** Queries the session of the server. This must be sent as the last of several statements. */
 export const askSession = `SELECT pg_backend_pid() AS "session", ${startOfServer} AS "server"`
 
 /** Returns the result of {@link askSession}. */
@@ -30,10 +30,10 @@ export const sessionOf = (answers: unknown): Session => {
 const cancel = `SELECT pg_cancel_backend($1) WHERE ${startOfServer} = $2`
 
 /**
- * Cancels the current statement of a server session, over another connection. It completes when the session has been
- * signalled; an idle session ignores the signal. To avoid cancelling another statement, keep the connection of that
- * session until this has completed and its last statement has returned. If no connection is free for the request, the
- * statement ends by the time limits of the server.
+ * Cancels the current statement of a server session, over another connection. Completes when the session has been
+ * signalled; an idle session ignores the signal. The caller must keep the connection of the session until this has
+ * completed and the session's last statement has returned. Otherwise a later statement could be cancelled. If no
+ * connection is free for the signal, the time limits of the server end the statement.
  */
 export const giveUp = (pool: Pool, session: Session): Effect.Effect<void> =>
   Effect.callback((resume) =>
@@ -47,9 +47,7 @@ export const giveUp = (pool: Pool, session: Session): Effect.Effect<void> =>
     })
   )
 
-/**
- * Returns the rows of a statement. On interruption it runs `unwanted`, and still waits for the end of the statement.
- */
+/** Returns the rows of a statement. If interrupted, runs `unwanted`, and still waits until the statement has ended. */
 export const wanted = (
   client: PostgresClient,
   text: string,

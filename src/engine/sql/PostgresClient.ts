@@ -11,8 +11,8 @@ import { SqlError } from "./SqlError.ts"
 /* A connection to PostgreSQL, and the statements that are sent over it. */
 
 /**
- * Time limits in milliseconds, by their names at the server, which enforces them. This process cancels only reads that
- * run beside the service, and keeps their connection until the cancellation is done (`PostgresCancel.ts`).
+ * Time limits in milliseconds, under the names that the server uses. The server enforces them. This process itself
+ * cancels only reads that run aside, and keeps their connection until the cancellation is done (`PostgresCancel.ts`).
  */
 export interface Limits {
   readonly statement_timeout: number
@@ -20,17 +20,17 @@ export interface Limits {
   readonly idle_in_transaction_session_timeout: number
 }
 
-// This process has a limit too, in case the server is frozen or behind a dead network path.
+// How long this process waits beyond the limit of the server, which may be frozen or behind a dead network path.
 const lostMillis = 2000
 
 /**
- * Returns the statements that set the limits of a transaction, if a proxy pools transactions: such a proxy accepts no
- * parameters at the start of a connection.
+ * Returns the statements that set the limits of a transaction. They are for a proxy that pools transactions, because
+ * such a proxy accepts no parameters when a connection opens.
  */
 export const limitsOfTransaction = (limits: Limits): string =>
   Object.entries(limits).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join("; ")
 
-/** Returns the code of a failure, of PostgreSQL or of the system. */
+/** Returns the error code of a failure, from PostgreSQL or from the system. */
 export const codeOf = (failure: unknown): string =>
   typeof failure === "object" && failure !== null && "code" in failure ? String(failure.code) : ""
 
@@ -46,13 +46,13 @@ const nameOf = (text: string): string => {
 
 type Callback = (error: Error | undefined, result: QueryResult) => void
 
-/** The limits of this process, in milliseconds, of clients for whose statements another limit applies for a while. */
+/** The limits of this process, in milliseconds, for clients whose statements temporarily have a different limit. */
 const timeLimits = new WeakMap<object, number>()
 const longestTimerMillis = 2 ** 31 - 1
 
 /**
- * Runs `self`, which uses only this client, with this time limit of this process for each statement. After that the
- * connection ends, because the server does not answer.
+ * Runs `self`, which uses only this client. This process waits `millis` for each statement. After that it ends the
+ * connection, because the server does not answer.
  */
 export const withTimeLimit = <A, E, R>(
   client: PostgresClient,
@@ -77,15 +77,15 @@ const lateMessage = "Query read timeout"
 /** Returns whether a statement failed because the server did not answer within the time limit of this process. */
 export const isUnanswered = (failure: unknown): boolean => failure instanceof Error && failure.message === lateMessage
 
-/** A connection that knows when it is over. It ends if the server has not enforced its own limit on statements. */
+/** A connection that records when it is over. It ends if the server has not enforced its own limit on statements. */
 export class PostgresClient extends Client {
   /** Whether nothing can be sent any more. */
   isOver = false
-  /** Whether the server took no writes when the connection was made. */
+  /** Whether the server refused writes when the connection was made. */
   isReadOnly = false
-  /** After how long without use it is not to be lent any more. */
+  /** After how many idle milliseconds the connection must not be lent any more. */
   idleMillis = Infinity
-  /** Called with each failure of a statement and of the connection itself. */
+  /** Called with each failure of a statement or of the connection itself. */
   judge: ((failure: unknown) => void) | undefined
 
   constructor(config: ClientConfig) {
@@ -98,7 +98,7 @@ export class PostgresClient extends Client {
     this.judge?.(failure)
   }
 
-  /** The query that is sent for a statement with values. */
+  /** Returns the query that is sent for a statement with values. */
   protected prepare(text: string, values: ReadonlyArray<unknown>): object {
     return { text, values }
   }
@@ -156,9 +156,7 @@ interface ClientSettings extends ClientConfig {
   readonly pipeline: boolean
 }
 
-/**
- * Makes a connection for statements. It is not open yet. It states the limits when it opens, if the session is its own.
- */
+/** Makes a connection for statements. It is not open yet. If it keeps its session, it sets the limits when it opens. */
 export const makeClient = (server: ClientConfig, keepsSession: boolean, limits?: Limits): PostgresClient => {
   const settings: ClientSettings = {
     ...server,
@@ -212,10 +210,7 @@ export const connectionOf = (client: PostgresClient): Connection => {
   return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
 }
 
-/**
- * Makes a connection that can also send statements ahead. A statement that could not be sent counts as failed like any
- * other.
- */
+/** Makes a connection that can also send statements ahead. A statement that could not be sent counts as failed, too. */
 export const pipelineOf = (client: PostgresClient): Connection => ({
   ...connectionOf(client),
   ahead: (text, params, ended) =>

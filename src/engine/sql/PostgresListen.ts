@@ -8,29 +8,33 @@ import { SqlError } from "./SqlError.ts"
 
 const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
 
-// The server must not end the session for waiting. Servers before PostgreSQL 14 have no such limit.
+// The server must not end the session because it is idle. Servers before PostgreSQL 14 have no such limit.
 const noIdleLimit = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
 
-// Proxies and firewalls forget connections that are silent for a minute, and a server may be gone without a word.
+// Proxies and firewalls forget connections that are silent for a minute, and a server may disappear without closing its
+// connections.
 const pingMillis = 20_000
 
-/** How many sessions of a database may listen to a channel, and when one that found no place tries again. */
+/**
+ * How many sessions of a database may listen to a channel, and after how long a session without a place tries again.
+ */
 export interface Places {
   readonly most: number
   readonly retryMillis: number
 }
 
-// PostgreSQL wakes every session that listens for each commit with notifications, whatever they listen to. So their
-// number is limited; processes without a place poll.
+// At each commit with notifications, PostgreSQL wakes every session that listens, whatever its channel. So the number
+// of these sessions is limited. Processes without a place poll.
 const places: Places = { most: 16, retryMillis: 30_000 }
 
-/** Takes a place, for as long as the session lasts. */
+/** Returns the statement that takes a place until the session ends. */
 const takePlace = (channel: string, { most }: Places) =>
   `SELECT place FROM generate_series(1, ${most}) AS place WHERE pg_try_advisory_lock(hashtext('${channel}'), place) LIMIT 1`
 
 /**
- * SQL for a channel to which one process listens. Its answer is true if that process listens in another database than
- * the one where this is asked. A proxy that pools transactions may ask it in the session that listens.
+ * Returns a query about a channel to which one process listens. Its result is true if this process listens in a
+ * different database from the one that is queried. A proxy that pools transactions may send the query to the session
+ * that listens.
  */
 export const listensElsewhere = (channel: string): string =>
   `SELECT NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
@@ -39,7 +43,8 @@ export const listensElsewhere = (channel: string): string =>
 
 /**
  * Listens for notifications on its own connection, which ends when the connections of the pool are renewed. `counted`
- * counts that connection while it is open. If all places are taken, it waits without a connection and tries again.
+ * counts that connection while it is open. If all places are taken, closes the connection, and tries again after a
+ * wait.
  */
 export const listen = (
   connector: Connector,

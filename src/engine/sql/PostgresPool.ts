@@ -8,8 +8,8 @@ import { withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
 
 /*
- * Lends connections to PostgreSQL. The pool of the library `pg` cannot be told that another server has taken the place
- * of the one that its connections go to (docs/decisions/pool.md).
+ * Lends connections to PostgreSQL. The pool of the library `pg` is not used, because it cannot be told that another
+ * server has replaced the one to which it is connected (docs/decisions/pool.md).
  */
 
 /** A connection that is lent, with the function that gives it back. */
@@ -22,41 +22,43 @@ export interface Lent {
 export interface KeptFor {
   /** An idle connection is closed after this time, except for the last one. */
   readonly idle: number
-  /** Each connection is closed after this time, less up to a fifth of it, so that not all of them go at once. */
+  /** Each connection is closed after this time or up to a fifth earlier, so that not all of them close at once. */
   readonly life: number
-  /** How often idle connections are looked at. */
+  /** How often idle connections are checked. */
   readonly sweep: number
 }
 
-/** The times of a service. Presence is written every ten seconds, and must not need a new session each time. */
+/**
+ * The times that the service uses. Presence is written every ten seconds, and must not need a new session each time.
+ */
 export const keptFor: KeptFor = { idle: 60_000, life: 1_800_000, sweep: 5000 }
 
 const lifeJitter = 0.2
-// A server that is read-only for all new connections too would otherwise have every connection replaced at each write.
+// Otherwise, if new connections find the server read-only too, each write would replace every connection.
 const renewalMillis = 1000
 const endMillis = 1000
 const againMillis = 50
 const longestPauseMillis = 1000
-// Whoever begins to wait within a pause must see attempts before its time is over.
+// A request that begins to wait during a pause must see further attempts before its time is over.
 const longestPauseShare = 1 / 4
 
-/** How a pool makes its connections, how many, and how long a request waits for one. */
+/** How a pool makes its connections, how many it makes, and how long a request waits for one. */
 export interface PoolOptions {
   readonly max: number
   readonly acquireMillis: number
   /** Opens a connection. Rejects with the reason if it cannot be opened. */
   readonly connect: () => Promise<PostgresClient>
-  /** Called when the server takes no writes any more, and when it does again. */
+  /** Called when the server stops accepting writes, and when it accepts them again. */
   readonly onReadOnly?: (isReadOnly: boolean) => void
   readonly keptFor?: KeptFor
-  /** Whether nobody writes over these connections, so that a server that takes no writes is as good as any other. */
+  /** Whether these connections are used only for reads, so that a read-only server is as good as any other. */
   readonly onlyReads?: boolean
 }
 
-/** The server has become read-only, or it stops. What else is connected to it must go too. */
+/** The server has become read-only or is stopping. All other connections to it must be closed too. */
 const readOnly = "25006"
 const ofServer = new Set([readOnly, "57P01", "57P02", "57P03"])
-/** The server ends the connection after it. */
+/** The codes after which the server ends the connection. */
 const ofConnection = /^(08|57P)/
 
 interface Held {
@@ -76,7 +78,7 @@ interface Waiter {
 
 const noConnection = (cause: unknown) => Exit.fail(new SqlError({ cause, message: "no connection" }))
 
-/** Lends connections. The first one is opened when it is asked for. */
+/** Lends connections. The first one is opened when it is requested. */
 export class Pool {
   readonly #options: PoolOptions
   readonly #keptFor: KeptFor
@@ -90,7 +92,7 @@ export class Pool {
   /** Connections of an earlier generation go to a server that has been replaced. */
   #generation = 0
   #renewedAt = -Infinity
-  /** Why no connection could be opened, until one is. */
+  /** Why the last attempt to open a connection failed. Undefined after a success. */
   #refusal: unknown
   #isReadOnly = false
   #isClosed = false
@@ -119,13 +121,13 @@ export class Pool {
     this.#grow()
   }
 
-  /** Returns the number of connections; those that are being opened are busy. */
+  /** Returns the number of connections. Those that are being opened count as busy. */
   counts(): Connections {
     const idle = this.#idle.length
     return { idle, busy: this.#all.size - idle + this.#connecting }
   }
 
-  /** Returns whether the server took no writes when it was last asked. */
+  /** Returns whether the server refused writes when this was last noticed. */
   isReadOnly(): boolean {
     return this.#isReadOnly
   }
@@ -138,7 +140,7 @@ export class Pool {
     return () => void this.#watching.delete(tell)
   }
 
-  /** Closes every connection, each when it has been given back. */
+  /** Closes every connection as soon as it has been given back. */
   async end(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#sweeping)
@@ -154,7 +156,7 @@ export class Pool {
   #isStale(held: Held): boolean {
     const now = performance.now()
     return held.isRetired || held.client.isOver || this.#isClosed || held.generation < this.#generation ||
-      // Only a new connection tells that the server takes writes again.
+      // Only a new connection shows that the server accepts writes again.
       this.#isReadOnly && now - held.since >= renewalMillis || now >= held.until ||
       held.idleSince !== undefined && now - held.idleSince >= held.client.idleMillis
   }
@@ -187,7 +189,7 @@ export class Pool {
     }
   }
 
-  /** Retires every connection that is as old as this one: those that are idle now, the others when given back. */
+  /** Retires all connections of the current generation: the idle ones now, the others when they are given back. */
   #renew(held: Held): void {
     const now = performance.now()
     if (held.generation < this.#generation || now - this.#renewedAt < renewalMillis) return
@@ -259,7 +261,10 @@ export class Pool {
     this.#giveBack(held)
   }
 
-  /** Opens a connection for whoever waits longest. Tries again as long as somebody waits and the refusal may pass. */
+  /**
+   * Opens a connection for the request that has waited longest. Tries again while requests wait and the refusal may
+   * pass.
+   */
   async #open(): Promise<void> {
     this.#connecting++
     for (let attempt = 0; !this.#isClosed && this.#connecting <= this.#waiting.size; attempt++) {

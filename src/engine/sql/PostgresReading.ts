@@ -7,7 +7,7 @@ import type { Lent, Pool } from "./PostgresPool.ts"
 import type { Connector } from "./PostgresServer.ts"
 import { Late, SqlError } from "./SqlError.ts"
 
-/* Reads of PostgreSQL that have a time limit, and that are cancelled when nobody waits for them any more. */
+/* Reads of PostgreSQL that have a time limit, and that are cancelled when their results are no longer needed. */
 
 /**
  * Settings for reads of listings and samples, for which one processor is enough. With parallel workers, a single count
@@ -16,7 +16,10 @@ import { Late, SqlError } from "./SqlError.ts"
  */
 const readModestly = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off; SET LOCAL enable_seqscan = on"
 
-/** How long a standby has for its first answer. A frozen one would take as long as its longest statement. */
+/**
+ * How long a standby may take for its first answer. Otherwise a frozen standby would delay a read for as long as a
+ * statement may take.
+ */
 const openedWithinMillis = 2000
 
 /** The code of a statement that was cancelled, by a time limit of the server or on request. */
@@ -31,7 +34,7 @@ export interface ReadingParts {
   readonly keepsSession: boolean
   /** Whether the pool may have another connection, over which a read can be cancelled. */
   readonly canGiveUp: boolean
-  /** A statement with one row that is sent with the begin of each transaction. */
+  /** A statement with one row that is sent with the BEGIN of each transaction. */
   readonly asked?: string
 }
 

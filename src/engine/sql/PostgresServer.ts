@@ -14,7 +14,7 @@ import { SqlError } from "./SqlError.ts"
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
   readonly url: Redacted.Redacted
-  /** Which servers are taken if the URL names several and does not say which. */
+  /** Which servers are accepted if the URL names several and does not say which. */
   readonly ofSeveral?: SessionAttributes
   readonly pool_max: number
   readonly acquire_timeout_ms: number
@@ -23,15 +23,18 @@ export interface PostgresOptions {
    * in a session.
    */
   readonly pooling?: "session" | "transaction"
-  /** Leads to the same database with sessions of its own, for the connection that listens. Empty means `url`. */
+  /** A URL of the same database, at which the connection that listens keeps its session. Empty means `url`. */
   readonly listen_url?: Redacted.Redacted
-  /** Leads to a standby, for reads that may lack the last changes. Empty means none. Only a process that serves uses it. */
+  /**
+   * The URL of a standby, for reads that may lack the last changes. Empty means none. Only a process that serves uses
+   * it.
+   */
   readonly read_url?: Redacted.Redacted
   /** How far behind the standby may be. */
   readonly read_max_lag_seconds?: number
   /** Whether this process serves, so that each of its sessions shares the lock of `ServedLock.ts`. */
   readonly isServing?: boolean
-  /** The server's own limits count where they are lower. */
+  /** The server's own limits apply where they are lower. */
   readonly statement_timeout_ms?: number
   readonly lock_timeout_ms?: number
   readonly idle_in_transaction_timeout_ms?: number
@@ -43,7 +46,7 @@ const limitsOf = (options: PostgresOptions): Limits => ({
   idle_in_transaction_session_timeout: options.idle_in_transaction_timeout_ms ?? 30_000
 })
 
-/** The servers of the URL, and which of them are taken. */
+/** The servers of the URL, and which of them are accepted. */
 export interface Servers {
   readonly servers: ReadonlyArray<ClientConfig>
   readonly attributes: SessionAttributes
@@ -71,7 +74,8 @@ const serverOf = (connectionString: string, connectionTimeoutMillis: number): Cl
 
 /**
  * Reads the URL and the files that it names. This happens once, so that a later connection does not fail because a file
- * was moved. Servers share the time for which a request waits, so that one that does not answer leaves time for others.
+ * was moved. The servers share the time for which a request waits, so that a server that does not answer leaves time
+ * for the others.
  */
 export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlError> =>
   Effect.try({
@@ -90,7 +94,7 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlErr
     catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
   })
 
-/** The server answers, but is not one of those that the URL takes. */
+/** The server answers, but is not one of those that the URL accepts. */
 class Unfit extends Error {
   readonly code: string
 
@@ -100,7 +104,7 @@ class Unfit extends Error {
   }
 }
 
-/** Every server of the URL has refused. The code is that of a refusal that may pass, if there is one. */
+/** Every server of the URL has refused the connection. The code is that of a temporary refusal, if there is one. */
 class NoneFits extends Error {
   readonly code: string
 
@@ -114,11 +118,11 @@ class NoneFits extends Error {
   }
 }
 
-// PgBouncer has one code for all that it refuses, and others have none of their own for having no connection left.
+// PgBouncer uses one code for all its refusals, and other proxies have no code of their own for a lack of connections.
 const ofProxies =
   /no more connections|max client connections|too many (clients|connections)|query_wait_timeout|cannot connect to server|server_login_retry/i
 
-/** Returns whether another attempt may succeed, because the server answers and cannot take a connection now. */
+/** Returns whether another attempt may succeed, because the server answers but cannot accept a connection now. */
 export const isPassing = (cause: unknown): boolean =>
   /^(53300|57P03|25006)$/.test(codeOf(cause)) ||
   cause instanceof Unfit ||
@@ -128,10 +132,10 @@ const askState =
   `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
    current_setting('server_version_num')::integer AS "version"`
 
-/** The oldest version that the statements were run on, in the form of `server_version_num`. */
+/** The oldest version on which the statements were run, in the form of `server_version_num`. */
 const oldest = 130_000
 
-/** Says that a server is older than the statements permit. No later attempt can succeed. */
+/** Returns the error for a server that is too old for the statements. No later attempt can succeed. */
 const tooOld = (version: number): Error =>
   new Error(
     `the server is PostgreSQL ${Math.floor(version / 10_000)}, and the service needs ${
@@ -139,18 +143,18 @@ const tooOld = (version: number): Error =>
     } or newer (docs/operate/databases.md)`
   )
 
-// What the server, the database and the role say, whatever this session has set.
+// The limits that are set for the server, the database and the role, whatever this session has set.
 const askLimits = `SELECT json_object_agg(name, reset_val::bigint) AS "limits" FROM pg_settings
   WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')`
 
-/** The lower one of two limits. 0 is none. */
+/** Returns the lower of two limits. 0 means that the server has no limit. */
 const lower = (ours: number, theirs = 0): number => theirs > 0 ? Math.min(ours, theirs) : ours
 
 interface State {
   readonly isStandby: boolean
   readonly isReadOnly: boolean
   readonly version: number
-  /** Whether no command is alone with the database. */
+  /** Whether no command has taken the database for itself. */
   readonly isFree?: boolean
 }
 
@@ -162,13 +166,13 @@ const fits: { readonly [A in SessionAttributes]: (state: State) => boolean } = {
 }
 
 /**
- * A connection keeps the plans of its statements, and may make them while tables are small or empty. Then reading a
- * whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
+ * A connection keeps the plans of its statements, and may make them while tables are small or empty. At that time,
+ * reading a whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
  */
 const planning = "SET enable_seqscan = off; SET jit = off"
 
 /**
- * Connects to the first server that fits. Among servers of which one takes writes, it begins with the one that did last.
+ * Connects to the first server that fits. Unless the URL accepts any server, begins with the server that fitted last.
  */
 export class Connector {
   readonly #from: Servers
@@ -223,7 +227,7 @@ export class Connector {
     }
   }
 
-  /** Reads the limits of the server. A session that states its own when it opens cannot see them. */
+  /** Reads the limits of the server. A session that sets its own limits when it opens cannot see them. */
   async #readLimits(server: ClientConfig): Promise<void> {
     const client = makeClient(server, false)
     try {

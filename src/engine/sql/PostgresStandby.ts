@@ -15,13 +15,13 @@ import { withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
 
 /*
- * Reads of a PostgreSQL standby. Each read is judged by the state of the standby in its own transaction, because a URL
- * may lead to another server with each connection. If the standby cannot answer, the primary does.
+ * Reads of a PostgreSQL standby. Each read is judged by the state of the standby in its own transaction, because each
+ * connection to a URL may reach a different server. If the standby cannot answer, the primary does.
  */
 
 /**
- * Asks for a {@link Position}. The timeline of a standby is in its control file, which every role may read. It may be
- * that of some minutes ago, and then the standby counts as one of another timeline.
+ * Asks for a {@link Position}. The timeline of a standby is in its control file, which every role may read. The file
+ * may be some minutes old. In this case the standby counts as one with a different timeline.
  */
 export const askPosition = `SELECT (SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c, pg_database d
     WHERE d.datname = current_database()) AS "database",
@@ -47,7 +47,7 @@ const positionOf = (answers: unknown): Position => {
 class Refused extends Data.TaggedError("Refused")<{
   readonly outcome: Exclude<StandbyOutcome, "standby">
   readonly detail: string
-  /** Whether the standby may answer the next read. So it always may after `changed` and `conflict`. */
+  /** Whether the standby may answer the next read. After `changed` and `conflict` it always may. */
   readonly isPassing?: boolean
 }> {}
 
@@ -63,7 +63,7 @@ export const lagOf = (primary: Position, at: Position, mostSeconds: number): num
   if (at.replayed === null) {
     return new Refused({ outcome: "behind", detail: "it has replayed no transaction since its start" })
   }
-  // Both times are of the primary's clock. The standby has everything that was committed before `replayed`.
+  // Both times are by the primary's clock. The standby has everything that was committed before `replayed`.
   const lag = Math.max(0, primary.now - at.replayed)
   return lag <= mostSeconds
     ? lag
@@ -74,7 +74,7 @@ export const lagOf = (primary: Position, at: Position, mostSeconds: number): num
 }
 
 const conflicts = new Set(["40001", "40P01"])
-/** The server ends the connection, or cannot be reached. */
+/** The codes of a server that ends the connection or cannot be reached. */
 const ofConnection = /^(08|57P|53300|28|3D|E[A-Z]+$)/
 
 const detailOf = ({ cause, message = "" }: SqlError): string =>
@@ -84,16 +84,16 @@ const refusalOf = (error: SqlError): Refused => {
   const code = codeOf(error.cause)
   const detail = detailOf(error)
   if (conflicts.has(code)) return new Refused({ outcome: "conflict", detail })
-  // The server may have ended an idle transaction for its replay. If it is gone, the next read cannot connect.
+  // The server may have ended an idle transaction for its replay. If the server is gone, the next read cannot connect.
   const isLost = code === "" || ofConnection.test(code)
   // A server that does not answer would not answer the next read either.
   return new Refused({ outcome: isLost ? "away" : "failed", detail, isPassing: isLost && !isUnanswered(error.cause) })
 }
 
-/** No connection to the standby. */
+/** No connection to the standby could be made. */
 class Unreached extends Data.TaggedError("Unreached")<{ readonly error: SqlError }> {}
 
-/** Marks the failure of the wait for a connection, because it has nothing to do with the read. */
+/** Marks a failed wait for a connection, because this failure has nothing to do with the read. */
 export const reaching = <A>(reserve: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
   Effect.mapError(reserve, (error) => new SqlError({ cause: new Unreached({ error }) }))
 
@@ -101,7 +101,7 @@ const isLate = ({ cause }: SqlError): boolean => cause instanceof Late
 
 type Body<A, E, R> = (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, never, R>
 
-/** Returns the body with a judgement before it. It does not run if the standby may not answer. */
+/** Returns the body with a check before it. If the standby may not answer, the body does not run. */
 const judged = <A, E, R>(
   { changes, known, mostSeconds: mostStatedSeconds, note, primary }: Allowance,
   mostSeconds: number,
@@ -122,7 +122,7 @@ const judged = <A, E, R>(
   }
   // A read that was late here would be late at the primary too.
   const refusal = () => failure === undefined || isLate(failure) ? undefined : refusalOf(failure)
-  // The fiber has this database, so nothing is missing.
+  // The fiber already has the database that the count requires.
   const counted = over(noting, changes) as Effect.Effect<number, unknown>
   return Effect.flatMap(Effect.exit(counted), (found): Effect.Effect<Exit.Exit<A, E> | Refused, never, R> => {
     if (Exit.isFailure(found) || found.value < known) {
@@ -139,7 +139,7 @@ const judged = <A, E, R>(
 
 const pauseMillis = 2000
 
-/** Whether the standby is of use, as far as the last reads tell. */
+/** Tracks whether the standby can be used, according to the last reads. */
 class Standing {
   #refused: Refused | undefined
   #pausedUntil = 0
@@ -154,7 +154,7 @@ class Standing {
     return performance.now() < this.#pausedUntil
   }
 
-  /** Counts a read that the primary answers. Logs the first one of several for the same reason. */
+  /** Counts a read that the primary answers instead. Of several in a row for the same reason, logs only the first. */
   readonly left = (refusal: Refused): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { detail: error, isPassing, outcome: reason } = refusal
@@ -177,7 +177,7 @@ class Standing {
       return Effect.andThen(counted, emit("db_standby_used", {}))
     })
 
-  /** Returns whether it is time to ask the standby. Counts a read for which it is not. */
+  /** Returns whether a read may go to the standby now. If it may not, counts the read. */
   readonly isUsable: Effect.Effect<boolean> = Effect.suspend(() =>
     this.#refused === undefined || !this.isPaused
       ? Effect.succeed(true)
@@ -232,7 +232,7 @@ export const withStandby = (
 
   const driver: Driver = {
     ...primary,
-    // These two are for what only reads. A transaction may write, and stays with the primary.
+    // These two run reads. A transaction may write, and stays with the primary.
     single: (statement, params) =>
       statement.reads
         ? Effect.flatMap(
@@ -251,7 +251,7 @@ export const withStandby = (
 
   const asked = Effect.tapError(position(primary), (error) => {
     const { detail, outcome } = refusalOf(error)
-    // A primary that cannot be reached is no fault of the standby.
+    // If the primary cannot be reached, this is not the fault of the standby.
     return outcome === "failed"
       ? standing.left(new Refused({ outcome, detail: `the server of database.url: ${detail}` }))
       : Effect.void

@@ -1,12 +1,12 @@
 /* The URL of a PostgreSQL database. Like libpq's, it may name several servers: `postgres://u@h1:5432,h2:5433/db`. */
 
-/** Which servers are taken, by libpq's words. */
+/** Which servers are accepted, in libpq's words. */
 export const sessionAttributes = ["any", "read-write", "primary", "standby"] as const
 
-/** Which servers are taken. */
+/** Which servers are accepted. */
 export type SessionAttributes = (typeof sessionAttributes)[number]
 
-/** The parameter of the URL that says which servers are taken. */
+/** The parameter of the URL that says which servers are accepted. */
 export const sessionAttributesName = "target_session_attrs"
 
 interface Parts {
@@ -32,7 +32,7 @@ export const lacksHost = (url: string): boolean => {
   return hosts.length > 1 && hosts.some((host) => host === "" || host.startsWith(":"))
 }
 
-/** Changes the URL of the first server, and returns the URL of all of them with that change. */
+/** Changes the URL of the first server, and returns the URL of all servers with this change. */
 export const withAllServers = (url: string, change: (one: string) => string): string => {
   const { hosts } = partsOf(url)
   const changed = change(urlsOfServers(url)[0] ?? url)
@@ -45,8 +45,8 @@ const isSessionAttributes = (word: string): word is SessionAttributes =>
   (sessionAttributes as ReadonlyArray<string>).includes(word)
 
 /**
- * Returns which servers a URL takes: by default any, and of several servers one that takes writes, or another one if
- * `ofSeveral` says so. Returns nothing for an unknown word.
+ * Returns which servers a URL accepts. If the URL does not say this, one server is accepted in any state, and
+ * `ofSeveral` applies to several servers. Returns undefined for an unknown word.
  */
 export const sessionAttributesOf = (
   url: string,

@@ -11,7 +11,7 @@ import type { Unreadable } from "./Unreadable.ts"
 
 /* Runs statements and reads their rows. */
 
-/** The columns that cannot be decoded, for each of some rows. */
+/** The columns that cannot be decoded, by row. */
 type Faults<Row> = ReadonlyMap<Row, ReadonlyArray<Fault>>
 
 const noFaults: Faults<never> = new Map<never, never>()

@@ -6,8 +6,8 @@ import type { SqlError } from "./SqlError.ts"
 import { noConnection } from "./SqlError.ts"
 
 /**
- * The operator for whom the fiber reads beside the service. The reads are counted in the share of this operator.
- * `undefined` for the service itself, which has no share.
+ * The operator for whom the fiber runs reads aside. The reads are counted in the share of this operator. `undefined`
+ * for the service itself, which has no share.
  */
 export const currentAsker: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
   "acme/engine/sql/ReaderSemaphore/currentAsker",
@@ -18,8 +18,8 @@ export const currentAsker: Context.Reference<Peer | undefined> = Context.Referen
 const mostReaders = 2
 
 /**
- * Returns how many connections of a process (`database.pool_max`) may be used at the same time to read beside the
- * service. These are never all connections. Otherwise an operator's lists would make requests wait.
+ * Returns how many connections of a process (`database.pool_max`) may be used at the same time for reads aside. One
+ * connection is always left. Otherwise an operator's lists would make requests wait.
  */
 export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
 

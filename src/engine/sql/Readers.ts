@@ -12,9 +12,9 @@ import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
  * Reads SQLite in separate processes. The engine works inside the process that calls it, and cannot be interrupted
- * there, so a long read would delay every request and job. So separate processes make the reads for lists, counts and
- * samples. A process is started when it is first needed, and killed if its read takes too long or if nobody waits for
- * the read any more.
+ * there, so a long read would delay every request and job. Therefore separate processes run the reads for lists, counts
+ * and samples. A process is started when it is first needed, and killed if its read takes too long or if the read is no
+ * longer needed.
  */
 
 /**
@@ -56,8 +56,8 @@ const start = (file: string): Reader => {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"]
   })
-  // The priority is set here and not by the program itself, so that the start of the program has low priority too. If
-  // reads are cancelled again and again, there are many starts.
+  // The priority is set here and not by the program itself, so that starting the program has low priority too. If reads
+  // are cancelled again and again, programs start often.
   if (child.pid !== undefined) setPriority(child.pid, niceness)
   const reader: Reader = { child, answer: undefined, isGone: false, idle: undefined }
   const end = (message: string) => {
@@ -79,8 +79,8 @@ const stop = (reader: Reader): void => {
 }
 
 /**
- * The time, in milliseconds, in which a read must end after nobody waits for it any more. Then its process is killed.
- * To start another process takes about as long.
+ * How many milliseconds a read may still take when it is no longer needed. After that its process is killed. Starting
+ * another process takes about as long.
  */
 const unwantedMillis = 100
 

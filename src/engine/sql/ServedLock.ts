@@ -6,24 +6,27 @@ import { first } from "./Query.ts"
 import { statement } from "./Statement.ts"
 
 /*
- * A lock that says on PostgreSQL whether a database is served, whatever any clock reads. Each session of a
- * process that serves shares it. A command that must be alone with the database takes it for itself.
- * On SQLite the write lock of the file does the same.
+ * A lock that shows on PostgreSQL whether a database is served, without depending on any clock. Each session of a
+ * process that serves shares the lock. A command that needs the database for itself takes the lock exclusively. On
+ * SQLite, the write lock of the file does the same.
  */
 
 const key = 473_821_902
 
-/** SQL that shares the lock until the session ends. It is false if a command is alone with the database. */
+/** SQL that shares the lock until the session ends. It is false if a command has the lock exclusively. */
 export const shareLock = `pg_try_advisory_lock_shared(${key})`
 
-/** Takes the lock for the session, or for the transaction if a proxy pools transactions. */
+/**
+ * Returns the statement that takes the lock exclusively: for the session or, if a proxy pools transactions, for the
+ * transaction.
+ */
 export const takeText = (keepsSession: boolean): string =>
   `SELECT pg_try_advisory_${keepsSession ? "lock" : "xact_lock"}(${key})::text AS taken`
 
-/** Gives back what {@link takeText} took for the session. */
+/** Gives back the lock that {@link takeText} took for the session. */
 export const giveBackText = `SELECT pg_advisory_unlock(${key})`
 
-/** The sessions that have the lock. */
+/** Lists the sessions that have the lock. */
 export const holdersText = `SELECT pid::text AS pid, coalesce(host(client_addr), 'this host') AS address
   FROM pg_locks JOIN pg_stat_activity USING (pid)
   WHERE locktype = 'advisory' AND classid = 0 AND objid = ${key} AND objsubid = 1 AND granted
@@ -43,7 +46,7 @@ const freeStatement = statement({
       : `SELECT 1 AS "free"`
 })
 
-/** Fails if a command is alone with the database. */
+/** Fails if a command has the lock exclusively. */
 export const refuseCopied: Effect.Effect<void, StorageFailed, Database> = Effect.flatMap(
   Effect.suspend(() => first(freeStatement, {})),
   (row) =>

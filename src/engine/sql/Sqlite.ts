@@ -54,8 +54,8 @@ const describe: Driver["describe"] = (error) => ({
 const lookMillis = 2000
 
 /**
- * Returns what identifies a file whatever its name is, or undefined if there is no file. The file is not opened,
- * because closing it would release the locks of the engine.
+ * Returns a text that identifies a file regardless of its name, or undefined if there is no file. The file is not
+ * opened, because closing it would release the locks of the engine.
  */
 const identityOf = (path: string): string | undefined => {
   const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
@@ -171,12 +171,12 @@ const makeGate = (patienceMillis: number) => {
   }
 }
 
-/** The number of commits after which the length of the write-ahead file is looked at. */
+/** The number of commits after which the length of the write-ahead file is checked. */
 const commitsBetweenLooks = 32
 
 /**
- * Makes the syncs of the write-ahead file in the threads of the runtime. The file is opened when it is first synced,
- * because it exists from the first commit on. It has no locks that closing it could release.
+ * Makes the syncs of the write-ahead file in the threads of the runtime. The file is opened at the first sync, because
+ * it does not exist before the first commit. It has no locks that closing it could release.
  */
 const makeFileSync = ({ dataVersion }: Opened, path: string) =>
   Effect.gen(function*() {

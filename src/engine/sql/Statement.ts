@@ -16,8 +16,8 @@ export interface Fragments {
    */
   readonly at: (index: number, type: "text" | "int" | "uuid" | "bytes") => string
   /**
-   * Returns the condition that a unique column has one of the elements of a `rows` parameter. Each element must have
-   * one member. PostgreSQL would assume a hundred elements, and would read the whole table to join them. So on
+   * Returns the condition that a unique column is equal to one of the elements of a `rows` parameter. Each element must
+   * have one member. PostgreSQL would assume a hundred elements, and would read the whole table to join them. So on
    * PostgreSQL the elements become an array.
    */
   readonly oneOf: (parameter: string, type: "text" | "uuid") => string
@@ -216,8 +216,8 @@ export interface Fault {
 }
 
 /**
- * Decodes one row of the driver in place: nobody else uses the row, and most of its values stay as they are. Returns
- * which columns cannot be decoded, or `undefined` if all can.
+ * Decodes one row of the driver in place, because nothing else uses the row, and most of its values stay as they are.
+ * Returns which columns cannot be decoded, or `undefined` if all can.
  */
 export const decode = (
   self: Pick<Statement<Columns, Columns>, "decoders">,
