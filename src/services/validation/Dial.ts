@@ -48,7 +48,10 @@ export const dialled = (address: IpAddress, port: number): string => `${address}
  */
 const mostAddresses = 64
 
-/** The address policy of each section of the configuration. To make it takes longer than to check an address. */
+/**
+ * The address policy of each section of the configuration. Each is made once, because making it takes longer than
+ * checking an address.
+ */
 const policyOf = oncePer(({ allowed_addresses, denied_addresses }: ChallengeAttempt["challenge"]) =>
   makeAddressPolicy({ denied: denied_addresses, allowed: allowed_addresses })
 )

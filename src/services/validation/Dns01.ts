@@ -28,7 +28,7 @@ export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
     const records = yield* Effect.catch(
       resolver.texts(`_acme-challenge.${identifier}`),
       (failure) =>
-        // A name that does not exist counts as a name without records. The result is open only if no answer came.
+        // A name that does not exist counts as a name without records. Any other failure means that no answer came.
         noSuchName(failure) ? Effect.succeed([]) : Effect.fail(unlessOwn(
           failure.code,
           new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${failure.name}: ${failure.code}` })

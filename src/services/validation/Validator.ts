@@ -17,7 +17,7 @@ import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 
-/** The addresses that always lead to this host itself, whatever its listeners are. */
+/** The addresses that always reach this host itself, whatever its listeners are. */
 const loopback = ["127.0.0.0/8", "::1/128"]
 
 /** Returns the settings of an attempt. The service's own host is denied, unless the settings allow it. */
