@@ -282,7 +282,7 @@ const tried = ({ key, run, what }: Trial): Effect.Effect<Tried, never, World> =>
 
 const atOnce = 8
 
-/** Tries everything that the configuration names. Each try may take 15 seconds. */
+/** Tries everything that the configuration names. Each try may take up to 15 seconds. */
 export const tryOnline = (config: Config): Effect.Effect<ReadonlyArray<Tried>, never, Host> =>
   Effect.flatMap(Host, ({ process: { version } }) =>
     Effect.provide(

@@ -37,7 +37,7 @@ const typed = Effect.fnUntraced(function*(name: string) {
   return first
 })
 
-/** Reads a secret from a file, from a terminal, where it must be typed twice, or from a line of standard input. */
+/** Reads a secret from a file, from a terminal (where it must be typed twice), or from a line of standard input. */
 const readSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
   const { stdin } = yield* Host
   return yield* file !== undefined ? ofFile(name, file) : stdin.isTerminal ? typed(name) : stdin.readLine

@@ -94,7 +94,7 @@ export const secure = (
   options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
 ): Tls.TLSSocket => {
   const bounded = new HandshakeSocket(socket)
-  // After a renegotiation, the peer could present another certificate chain.
+  // After a renegotiation, the peer could present a different certificate chain.
   const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
   const fixed = {
     socket: bounded,

@@ -99,7 +99,7 @@ const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFai
 /** Sends mail through the operator's mail server. */
 export class Mail extends Context.Service<Mail, {
   readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
-  /** Connects and signs in as for a message, but sends none. */
+  /** Connects and signs in as it would to send a message, but sends none. */
   readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/engine/net/Mail") {
   /**

@@ -75,7 +75,7 @@ export interface ProxySource {
   readonly no_proxy: ReadonlyArray<string>
 }
 
-/** The proxies in force, in the form for operators. */
+/** The proxies in force, as they are shown to operators. */
 export interface ProxiesShown {
   readonly http: string | undefined
   readonly https: string | undefined

@@ -43,7 +43,7 @@ export type WebAnswer = ExchangeAnswer
 /** There was no answer, or the answer could not be read. `detail` contains neither the URL nor any header. */
 export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
-  /** Whether no part of the request was sent. Then the service does not know about the request. */
+  /** Whether no part of the request was sent, so that the service does not know about the request. */
   readonly unsent?: boolean
   /** The head of the answer, if all of it arrived before the body broke off. */
   readonly head?: ExchangeHead | undefined

@@ -26,8 +26,8 @@ interface Waiter {
  * Makes one sync cover the commits of many callers. One sync runs at a time. A commit that is made in the meantime
  * waits for the next sync, which begins as soon as the first one ends.
  *
- * A failed sync is final: the system may have dropped what it could not write, and a later sync would succeed without
- * it. So from then on every caller gets the failure.
+ * A failed sync is final: the system may have dropped the data that it could not write, and a later sync would succeed
+ * without these data. So from then on every caller gets the failure.
  *
  * `sync` writes everything that was committed so far to the disk, and calls back. `othersCommits` returns a value that
  * changes when another connection has committed. `slow` gets the milliseconds of each sync, and reports a sync that

@@ -22,7 +22,7 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly transient: boolean
   /** Whether the statement was not done in time, or no connection became free in time. */
   readonly isLate?: boolean
-  /** Whether a row of the result cannot be read. Then it does not help to try again. */
+  /** Whether a row of the result cannot be read. Trying again does not help. */
   readonly isUnreadable?: boolean
 }> {
   override get message(): string {
@@ -47,7 +47,7 @@ export const isReadOnly: Effect.Effect<boolean, never, Database> = Effect.withFi
 
 /**
  * The effects that run after the commit (`committed`), after any end (`ended`), and after a run of the body that has no
- * effect (`undone`). Also what is known about the statements that were sent ahead (`Ahead.ts`).
+ * effect (`undone`). Also the state of the statements that were sent ahead (`Ahead.ts`).
  */
 export interface Plans {
   readonly committed: Array<Effect.Effect<void>>

@@ -262,7 +262,7 @@ export const migrate = (
     }
     const names: Array<string> = []
     let done = 0
-    /** Applies what is pending, until a migration waits in vain. */
+    /** Applies the pending migrations, until one waits in vain. */
     const attempt = Effect.flatMap(pending(migrations), (missing) =>
       missing.length === 0 ? Effect.void : driver.exclusive((connection) =>
         locked(

@@ -25,7 +25,7 @@ const openedWithinMillis = 2000
 /** The code of a statement that was cancelled, by a time limit of the server or on request. */
 const cancelled = "57014"
 
-/** Where the connections of reads come from. */
+/** Where reads get their connections. */
 export interface ReadingParts {
   readonly pool: Pool
   /** Waits for a connection of the pool. */
@@ -84,7 +84,7 @@ export const makeReading = (
             told = left
             return Effect.andThen(Effect.uninterruptible(connection.executeRaw(bound(left), [])), read)
           })
-        // A proxy that pools transactions may use another session for each transaction, so the session is queried
+        // A proxy that pools transactions may use a different session for each transaction, so the session is queried
         // within this transaction.
         const opening = [begin(), bound(patienceMillis), ...asked === undefined ? [] : [asked], askSession].join("; ")
         const opened = connection.executeRaw(opening, [])

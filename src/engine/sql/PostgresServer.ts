@@ -185,7 +185,7 @@ export class Connector {
     this.#from = servers
   }
 
-  /** The limits in force: the configured ones, or those of the server where they are lower. */
+  /** The limits in force: the configured ones, or those of the server where these are lower. */
   get limits(): Limits {
     return this.#limits ?? this.#from.limits
   }

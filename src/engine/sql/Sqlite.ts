@@ -129,7 +129,7 @@ const connect = (
 
 /**
  * Makes a gate through which one user at a time gets the writing connection, in the order of arrival. A wait ends after
- * `patienceMillis`. The wait and the use can be interrupted if their caller can be.
+ * `patienceMillis`. Both the wait and the use can be interrupted if the caller allows this.
  */
 const makeGate = (patienceMillis: number) => {
   let isFree = true

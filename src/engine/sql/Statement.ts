@@ -24,7 +24,7 @@ export interface Fragments {
   /** Returns a UUID column as a text with hyphens. */
   readonly idText: (column: string) => string
   /**
-   * Tells SQLite to use this index, after the name of a table. SQLite has no statistics. It would often use another
+   * Tells SQLite to use this index, after the name of a table. SQLite has no statistics. It would often use a different
    * index and read nearly all rows. PostgreSQL has statistics, and chooses by itself.
    */
   readonly indexedBy: (index: string) => string
@@ -35,8 +35,8 @@ export interface Fragments {
   readonly aside: (column: string) => string
   /**
    * Marks a column that is only checked in the row of a unique key, so that no index matches the condition. Otherwise
-   * PostgreSQL might use another index and read nearly all rows: while a table is empty, all indexes cost the same, and
-   * a connection keeps the plan that it made at that time.
+   * PostgreSQL might use a different index and read nearly all rows: while a table is empty, all indexes cost the same,
+   * and a connection keeps the plan that it made at that time.
    */
   readonly checked: (column: string) => string
   /**

@@ -21,7 +21,7 @@ import { ChallengePostponed, stalled, unlessOwn, unreachable } from "./Attempt.t
  */
 export interface Dial {
   /**
-   * Returns those addresses of a host that may be dialled, in order. The host is a name, or an address literal in URL
+   * Returns the addresses of a host that may be dialled, in order. The host is a name, or an address literal in URL
    * syntax.
    */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>
