@@ -56,6 +56,7 @@ const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").sl
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:crypto": ["crypto", "engine/net/Connect.ts"],
   "node:child_process": ["engine/host/Scripts.ts", "engine/sql/Readers.ts"],
+  "node:cluster": ["engine/processes"],
   "node:dgram": ["engine/net"],
   "node:dns": ["engine/net"],
   "node:fs": ["engine", "settings", "services/signing"],
@@ -315,7 +316,9 @@ describe("src", () => {
       /\bEffect\.(?:race|raceFirst|raceAll)\b/.test(readFileSync(join(src, file), "utf8"))
     )
     assert.sameMembers(racing, [
+      "app/Children.ts",
       "app/Cli.ts",
+      "app/Processes.ts",
       "app/Serve.ts",
       "app/Stoppable.ts",
       "app/commands/ServeCommand.ts",
@@ -371,6 +374,7 @@ describe("src", () => {
         "crypto/keys/WeakKey.ts",
         "domain/Audit.ts",
         "domain/Problem.ts",
+        "engine/config/Key.ts",
         "engine/http/Listener.ts",
         "engine/http/TlsFiles.ts",
         "engine/queue/Runner.ts",

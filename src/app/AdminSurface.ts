@@ -67,7 +67,7 @@ export const adminSurface = Effect.fnUntraced(function*(
     name: "admin",
     key: "admin.bind_address",
     bindAddress: admin.bind_address,
-    isShared: false,
+    sharing: "nobody",
     maxConnections,
     notAfter: tls.notAfter,
     serve: (listener) =>

@@ -9,6 +9,7 @@ import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { jobKinds } from "../domain/words/JobKind.ts"
 import { emit } from "../domain/words/Log.ts"
+import type { Sharing } from "../engine/http/BoundSocket.ts"
 import { makeFairSemaphore } from "../engine/net/FairSemaphore.ts"
 import type { AnyHandler } from "../engine/queue/Kind.ts"
 import type { StorageFailed } from "../engine/sql/Database.ts"
@@ -32,13 +33,13 @@ import type { Resolved } from "../settings/Resolve.ts"
 import * as acme from "../surfaces/acme/AcmeApp.ts"
 import { Endpoint } from "../surfaces/acme/Endpoint.ts"
 import { handlers } from "../surfaces/jobs/JobHandlers.ts"
-import { make as makeMetrics } from "../surfaces/metrics/MetricsApp.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 import { adminSurface } from "./AdminSurface.ts"
 import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
+import { metricsSurface } from "./MetricsSurface.ts"
 import { publishSurface } from "./PublishSurface.ts"
 import { readiness } from "./Readiness.ts"
 import { syncedAnswers } from "./SyncedAnswers.ts"
@@ -48,6 +49,13 @@ import { makeUses } from "./Uses.ts"
 /** The properties of a process that its configuration does not contain. */
 export interface Build {
   readonly roles: Roles
+  /**
+   * The roles for which this process logs what its whole service has in common: its own or, in one of several processes,
+   * those of all. Undefined if another process does this.
+   */
+  readonly speaksFor: Roles | undefined
+  /** Whether the process has a parent, which serves the metrics of all its processes. */
+  readonly isChild: boolean
   readonly version: string
   readonly panel: PanelFiles
 }
@@ -60,6 +68,8 @@ export interface Generation {
   readonly config: Config
   /** The surfaces to serve, with their addresses. */
   readonly surfaces: ReadonlyArray<Surface>
+  /** The text of a scrape. Empty if metrics are off. */
+  readonly scrape: Effect.Effect<string, never, Graph.Kept>
   /** The job handlers of this process. Empty if the process does not have the worker role. */
   readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept, JobFailure>>
   /** The signers, for work outside jobs. Undefined if the process does not have the worker role. */
@@ -73,9 +83,12 @@ export interface Generation {
 
 const maxConnections = 4096
 
+const sharingOf = ({ server }: Config, isChild: boolean): Sharing =>
+  isChild ? "socket" : server.reuse_port ? "port" : "nobody"
+
 const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
-  { roles, version }: Build,
+  { isChild, roles, version }: Build,
   issuers: Context.Context<Issuers>,
   uses: Uses
 ) {
@@ -104,12 +117,12 @@ const acmeSurface = Effect.fnUntraced(function*(
   )
   const own = yield* readiness(roles)
   const tls = yield* ListenerTls.load(config, "acme")
-  const { bind_address, max_body_bytes, request_timeout_ms, reuse_port } = config.server
+  const { bind_address, max_body_bytes, request_timeout_ms } = config.server
   const surface: Surface = {
     name: "acme",
     key: "server.bind_address",
     bindAddress: bind_address,
-    isShared: reuse_port,
+    sharing: sharingOf(config, isChild),
     maxConnections,
     notAfter: tls.notAfter,
     serve: (listener) =>
@@ -135,25 +148,16 @@ const acmeSurface = Effect.fnUntraced(function*(
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
   }
-  return [surface, ...yield* publishSurface(config, services, uses)]
+  return [surface, ...yield* publishSurface(config, services, uses, sharingOf(config, isChild))]
 })
 
-const metricsConnections = 16
-const metricsTimeoutMillis = 10_000
-
-/**
- * Makes the surface for the metrics of the process, on a socket of its own. A worker also serves the metrics of the
- * database.
- */
-const metricsSurface = Effect.fnUntraced(function*(
+/** Returns the text of a scrape for this process. A worker also gives the metrics of the database. */
+const scraping = Effect.fnUntraced(function*(
   config: Config,
   roles: Roles,
   { bySection }: Issuers["Service"],
   others: ReadonlyArray<Surface>
 ) {
-  const { bind_address, enabled } = config.metrics
-  if (!enabled) return []
-  const own = yield* readiness(roles)
   const states = yield* ProfileStates
   const sample = yield* samples.make({
     isDegraded: (profile) => states.of(profile) !== undefined,
@@ -169,7 +173,7 @@ const metricsSurface = Effect.fnUntraced(function*(
   const role = rolesText(roles)
   const up = databaseUp(role)
   const nothing: Effect.Effect<samples.Samples> = Effect.succeed(new Map())
-  const scrape = Effect.gen(function*() {
+  return Effect.gen(function*() {
     const database = yield* Database
     const metrics = yield* Metrics
     const all = [roles.has("worker") ? sample : nothing, up, certificateEnds(bySection.values(), listeners())]
@@ -188,35 +192,18 @@ const metricsSurface = Effect.fnUntraced(function*(
     ])
     return yield* metrics.render(new Map([own, ...found].flatMap((one) => [...one])))
   })
-  const surface: Surface = {
-    name: "metrics",
-    key: "metrics.bind_address",
-    bindAddress: bind_address,
-    isShared: false,
-    maxConnections: metricsConnections,
-    notAfter: () => undefined,
-    serve: (listener) =>
-      listener.serve({
-        app: makeMetrics(scrape),
-        own,
-        watch: undefined,
-        ...trustOf([]),
-        tls: undefined,
-        requestTimeoutMillis: metricsTimeoutMillis,
-        maxBodyBytes: 0,
-        maxBodies: metricsConnections
-      }),
-    listening: (address) => emit("metrics_listening", { address })
-  }
-  return [surface]
 })
 
 /**
  * In a process with the acme role, logs which endpoints were mounted or unmounted. At startup, `before` is undefined,
  * because no endpoints were mounted before.
  */
-export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void, never, Notifier> => {
-  if (!roles.has("acme")) return Effect.void
+export const told = (
+  { roles, speaksFor }: Pick<Build, "roles" | "speaksFor">,
+  before: Config | undefined,
+  after: Config
+): Effect.Effect<void, never, Notifier> => {
+  if (!roles.has("acme") || speaksFor === undefined) return Effect.void
   const mountedOf = (config: Config | undefined) => config?.profiles.filter(({ enabled }) => enabled) ?? []
   const lacks = (config: Config | undefined) => ({ name }: { readonly name: string }) =>
     !mountedOf(config).some((profile) => profile.name === name)
@@ -255,9 +242,14 @@ export const build = (
       ]
       const signers = working && (yield* Effect.provide(Signers, working))
       const work = working === undefined ? [] : yield* Effect.provide(handlers(config), Context.merge(issuers, working))
+      const scrape = config.metrics.enabled
+        ? yield* scraping(config, process.roles, known, served)
+        : Effect.succeed("")
+      const metrics = process.isChild ? [] : metricsSurface(config, scrape, yield* readiness(process.roles))
       return {
         config,
-        surfaces: [...served, ...yield* metricsSurface(config, process.roles, known, served)],
+        surfaces: [...served, ...metrics],
+        scrape,
         handlers: work.map((one) => ({ ...one, begun: uses.begun })),
         signers: working,
         before: { signers: signers?.bySection, issuers: known.bySection },

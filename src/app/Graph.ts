@@ -70,11 +70,14 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
   )
 }
 
-/** Provides the services that outlive every generation. They need an open database whose schema is current. */
-export const kept = (roles: Roles) =>
+/**
+ * Provides the services that outlive every generation. They need an open database whose schema is current. `process` is
+ * the number of this process among those of its parent, if it has one.
+ */
+export const kept = (roles: Roles, process?: number) =>
   Layer.unwrap(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
-      Registry.layer(rolesText(roles), series),
+      Registry.layer(rolesText(roles), series, process),
       Loops.layer,
       Layer.provideMerge(
         Layer.merge(Notifier.layer(config), PublishedCrls.layer(takeBack)),

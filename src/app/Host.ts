@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Parent } from "../engine/processes/OwnParent.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 
 /** An output stream of the process. */
@@ -43,6 +44,8 @@ export interface Installed {
 /** The properties of the process that its configuration does not contain. */
 export interface Process extends Installed {
   readonly pid: number
+  /** The process that started this one to serve a part of the service (docs/decisions/processes.md). */
+  readonly parent?: Parent | undefined
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
   /**

@@ -3,25 +3,27 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { emit } from "../domain/words/Log.ts"
 import { supervised } from "../domain/words/Loop.ts"
+import type { Sharing } from "../engine/http/BoundSocket.ts"
 import type { Listener } from "../engine/http/Listener.ts"
 import { bind } from "../engine/http/Listener.ts"
+import type { Loops } from "../engine/Loops.ts"
 import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Kept } from "./Graph.ts"
 
-/** An app that a generation serves, and its address. */
-export interface Surface {
+/** An app that a generation serves, and its address. Serving it needs `R`. */
+export interface Surface<R = Kept> {
   readonly name: keyof typeof bindFailures
   readonly bindAddress: string
-  /** Whether other processes may listen at the same address. */
-  readonly isShared: boolean
+  /** Who else accepts connections at the address. */
+  readonly sharing: Sharing
   /** The configuration key of the address. */
   readonly key: string
   readonly maxConnections: number
   /** Returns when the first certificate of the listener's chain expires, or undefined if there is no TLS. */
   readonly notAfter: () => Date | undefined
   /** Serves the surface on its socket from now on. */
-  readonly serve: (listener: Listener) => Effect.Effect<void, never, Kept>
+  readonly serve: (listener: Listener) => Effect.Effect<void, never, R>
   /** Logs that a new socket is served. */
   readonly listening: (address: string) => Effect.Effect<void>
 }
@@ -34,11 +36,11 @@ interface Held {
 }
 
 /** The sockets that a generation needs. They are bound but not served yet. */
-export interface Prepared {
+export interface Prepared<R = Kept> {
   /** How many of the existing listeners have a new address. */
   readonly rebound: number
   /** Serves the generation. Sockets that are no longer needed finish their requests and close in the background. */
-  readonly publish: Effect.Effect<void, never, Kept>
+  readonly publish: Effect.Effect<void, never, R | Loops>
   /** Closes the sockets that were bound but are not going to be used. */
   readonly abandon: Effect.Effect<void>
 }
@@ -50,10 +52,12 @@ const bindFailures = {
   publish: "publish_socket_bind_failed"
 } as const
 
-const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConnections, name }: Surface) {
+const bound = Effect.fnUntraced(function*(
+  { bindAddress, key, maxConnections, name, sharing }: Omit<Surface, "serve">
+) {
   const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // the address was checked with the configuration
   const scope = yield* Scope.make()
-  const listener = yield* Scope.provide(bind({ name, host, port, isShared, maxConnections }), scope).pipe(
+  const listener = yield* Scope.provide(bind({ name, host, port, sharing, maxConnections }), scope).pipe(
     Effect.catchTag("BindFailed", (error) => {
       return Effect.andThen(
         emit(bindFailures[name], { address: error.address, error: error.detail }),
@@ -86,7 +90,7 @@ export const make = Effect.gen(function*() {
     )
 
   /** Binds the sockets that are missing. If one of them cannot be bound, nothing changes. */
-  const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed, Kept> =>
+  const prepare = <R>(surfaces: ReadonlyArray<Surface<R>>): Effect.Effect<Prepared<R>, CommandFailed, Loops> =>
     Effect.gen(function*() {
       const fresh = new Map<Surface["name"], Held>()
       const abandon = Effect.suspend(() => Effect.forEach([...fresh.values()], release, { discard: true }))

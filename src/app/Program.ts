@@ -4,6 +4,8 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { createInterface } from "node:readline"
 import { setFlagsFromString } from "node:v8"
+import { childVariable } from "../engine/processes/ChildVariable.ts"
+import type { Parent } from "../engine/processes/OwnParent.ts"
 import { run } from "./Cli.ts"
 import type { Installed, Pipe } from "./Host.ts"
 import { Host } from "./Host.ts"
@@ -28,17 +30,32 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
   }
 }
 
-/** The first signal stops the process in an orderly way. The second signal ends the process at once. */
-const stopSignal = Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
-  let stopping = false
-  const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
-    process.on(signal, () => {
-      if (stopping) process.exit(code)
+/**
+ * The first signal stops the process in an orderly way. The second signal ends the process at once. If the parent has
+ * ended, that counts as a signal. If the parent asks for the stop, it may have told so by a signal too: a terminal
+ * sends Ctrl-C to both.
+ */
+const stopSignal = (parent: Parent | undefined) =>
+  Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
+    let stopping = false
+    const stop = (signal: "SIGINT" | "SIGTERM") => {
       stopping = true
       resume(Effect.succeed(signal))
-    })
-  listen("SIGINT", 130)
-  listen("SIGTERM", 143)
+    }
+    const stopOrEnd = (signal: "SIGINT" | "SIGTERM", code: number) => () => {
+      if (stopping) process.exit(code)
+      stop(signal)
+    }
+    process.on("SIGINT", stopOrEnd("SIGINT", 130))
+    process.on("SIGTERM", stopOrEnd("SIGTERM", 143))
+    parent?.listen({ stop: () => stop("SIGTERM"), lost: stopOrEnd("SIGTERM", 143) })
+  })
+
+/** The parent of this process, if it is a child. Programs that this process runs are not told. */
+const ownParent: Effect.Effect<Parent | undefined> = Effect.suspend(() => {
+  if (process.env[childVariable] === undefined) return Effect.undefined
+  delete process.env[childVariable]
+  return Effect.flatMap(Effect.promise(() => import("../engine/processes/OwnParent.ts")), ({ ownParent }) => ownParent)
 })
 
 /** Several signals count as one if they arrive before the effect runs again. */
@@ -104,14 +121,17 @@ const readHidden = Effect.callback<string>((resume) => {
 
 /** Provides this process as the host. */
 const host = (installed: Installed): Layer.Layer<Host> =>
-  Layer.sync(Host, () => ({
-    stdin: { isTerminal: process.stdin.isTTY === true, readLine, readHidden },
-    stdout: output(process.stdout),
-    stderr: output(process.stderr),
-    env: process.env,
-    cwd: process.cwd(),
-    process: { ...installed, pid: process.pid, stopSignal, reloadSignal, uncaught }
-  }))
+  Layer.effect(
+    Host,
+    Effect.map(ownParent, (parent) => ({
+      stdin: { isTerminal: process.stdin.isTTY === true, readLine, readHidden },
+      stdout: output(process.stdout),
+      stderr: output(process.stderr),
+      env: process.env,
+      cwd: process.cwd(),
+      process: { ...installed, pid: process.pid, parent, stopSignal: stopSignal(parent), reloadSignal, uncaught }
+    }))
+  )
 
 /**
  * Keeps garbage small in relation to the memory in use. On a machine with much memory, V8 would otherwise let garbage

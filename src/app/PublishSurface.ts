@@ -2,6 +2,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { trustOf } from "../domain/ClientAddress.ts"
 import { emit } from "../domain/words/Log.ts"
+import type { Sharing } from "../engine/http/BoundSocket.ts"
 import { makeFairSemaphore } from "../engine/net/FairSemaphore.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
 import type { ReadHooks } from "../services/signing/ReadHooks.ts"
@@ -25,12 +26,13 @@ const waitMillis = 1000
 
 /**
  * Makes the surface for relying parties, unless `publish.enabled` is off. `services` are the services of the ACME
- * surface.
+ * surface. `sharing` says who else accepts connections at its address.
  */
 export const publishSurface = Effect.fnUntraced(function*(
   { filter, profiles, publish, server }: Config,
   services: Context.Context<Issuers | ReadHooks>,
-  uses: Uses
+  uses: Uses,
+  sharing: Sharing
 ) {
   if (!publish.enabled) return []
   const mounted = profiles.filter(({ enabled }) => enabled)
@@ -44,7 +46,7 @@ export const publishSurface = Effect.fnUntraced(function*(
     name: "publish",
     key: "publish.bind_address",
     bindAddress: publish.bind_address,
-    isShared: server.reuse_port,
+    sharing,
     maxConnections,
     notAfter: () => undefined,
     serve: (listener) =>

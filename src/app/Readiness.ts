@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
 import type { Answering } from "../engine/http/Message.ts"
@@ -11,8 +12,44 @@ import { lifeMillis } from "../engine/Time.ts"
 export const readyPath = "/ready"
 
 /**
+ * The loops of other processes of the service, and the processes themselves, that keep failing, as the parent last told
+ * this process. None if the process has no parent.
+ */
+export const FailingElsewhere = Context.Reference<() => ReadonlyArray<string>>("acme/app/Readiness/FailingElsewhere", {
+  defaultValue: () => () => []
+})
+
+/**
+ * Answers GET and HEAD of {@link readyPath} for a process with these roles: 200, or 503 with the names of the loops that
+ * `failing` returns for the milliseconds since the start of the process. `more` are further members of the answer.
+ */
+export const readinessOf = (
+  roles: Roles,
+  failing: (life: number) => ReadonlyArray<string>,
+  more: () => object
+): ReadonlyMap<string, Answering<never>> =>
+  new Map([[readyPath, {
+    handle: ({ method }) =>
+      method === "GET" || method === "HEAD"
+        ? Effect.map(Effect.all([lifeMillis, LogOutput, FailingElsewhere]), ([life, { state }, elsewhere]) => {
+          const failed = [...new Set([...failing(life), ...elsewhere()])]
+          const ready = failed.length === 0
+          const { trouble } = state()
+          return json(ready ? 200 : 503, {
+            ready,
+            roles: [...roles],
+            ...ready ? {} : { loops: failed },
+            ...more(),
+            ...trouble === undefined ? {} : { log: trouble }
+          })
+        })
+        : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
+    late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
+  }]])
+
+/**
  * Answers GET and HEAD of {@link readyPath}. The answer is 200, or 503 while background work that is needed for answers
- * and issuance keeps failing. No credential, policy or slot is needed, and the database is not queried. Readiness does
+ * and issuance keeps failing, in this process or in another of the same parent. No credential, policy or slot is needed, and the database is not queried. Readiness does
  * not depend on the database: without a database every process would be unready at the same time, and restarting them
  * would not help. The answer also reports a read-only database, a log that cannot be written and, with the admin role,
  * the state of the standby. None of these makes a process unready, because clients are still answered.
@@ -21,22 +58,7 @@ export const readiness = (
   roles: Roles
 ): Effect.Effect<ReadonlyMap<string, Answering<never>>, never, Loops | Database> =>
   Effect.zipWith(Loops, Database, ({ failing }, { isReadOnly, standby }) =>
-    new Map([[readyPath, {
-      handle: ({ method }) =>
-        method === "GET" || method === "HEAD"
-          ? Effect.map(Effect.zip(lifeMillis, LogOutput), ([life, { state }]) => {
-            const failed = failing(life)
-            const ready = failed.length === 0
-            const { trouble } = state()
-            return json(ready ? 200 : 503, {
-              ready,
-              roles: [...roles],
-              ...ready ? {} : { loops: failed },
-              ...isReadOnly() ? { database: "read-only" } : {},
-              ...standby !== undefined && roles.has("admin") ? { standby: standby.state() } : {},
-              ...trouble === undefined ? {} : { log: trouble }
-            })
-          })
-          : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
-      late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
-    }]]))
+    readinessOf(roles, failing, () => ({
+      ...isReadOnly() ? { database: "read-only" } : {},
+      ...standby !== undefined && roles.has("admin") ? { standby: standby.state() } : {}
+    })))

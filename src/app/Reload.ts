@@ -13,6 +13,7 @@ import type { Config } from "../settings/AppConfig.ts"
 import { changedKeys } from "../settings/Changes.ts"
 import { shownAt } from "../settings/Effective.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
+import type { Loaded } from "../settings/Load.ts"
 import { checkAddresses } from "./Addresses.ts"
 import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -40,7 +41,8 @@ const fromTo = (key: string, before: Config, after: Config): string => {
   return one === other ? "" : ` from ${JSON.stringify(one)} to ${JSON.stringify(other)}`
 }
 
-const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFailed> => {
+/** Refuses a configuration that changes keys which cannot change while the service runs. */
+export const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFailed> => {
   const changed = frozenChanges(before, after)
   return changed.length === 0
     ? Effect.void
@@ -69,68 +71,96 @@ const lineOf = (message: string): string => {
   return kept.length === 0 ? head : `${head} ${kept.join("; ")}`
 }
 
-const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
-  error._tag === "CommandFailed" && error.code === 3
+/** Logs why a reload was refused, or failed. */
+export const refused = (error: Pick<CommandFailed, "message"> & { readonly code?: number }): Effect.Effect<void> =>
+  error.code === 3
     ? emit("server_config_reload_refused", { error: lineOf(error.message) })
     : emit("server_config_reload_failed", { error: lineOf(error.message) })
 
+/** A configuration that is ready to be served, beside the one that is served. */
+export interface Prepared {
+  /** How many of the existing listeners have a new address. */
+  readonly rebound: number
+  /** Serves the configuration. The old generation is closed when its last request has ended. This cannot fail. */
+  readonly publish: Effect.Effect<void, never, Kept | InForce>
+  /** Closes what was made for the configuration. */
+  readonly abandon: Effect.Effect<void>
+}
+
 /**
- * Reads the configuration again, and applies either all of it or nothing. Everything is built and bound while the old
- * generation still serves. Then the new generation is published at once. The old generation is closed when its last
- * request has ended (docs/decisions/process.md, "Reload").
+ * Builds and binds everything that a configuration needs, while the old generation still serves. If any part of it
+ * cannot be made, nothing changes (docs/decisions/process.md, "Reload").
  */
-export const reload = (
+export const prepare = (
+  loaded: Loaded,
   current: Ref.Ref<Generation>,
-  count: Ref.Ref<number>,
   surroundings: Surroundings
-): Effect.Effect<void, never, Kept | InForce | Settings> => {
-  const { listeners, runner, scope } = surroundings
+): Effect.Effect<Prepared, CommandFailed | StorageFailed, Kept> => {
+  const { listeners, roles, runner, scope, speaksFor } = surroundings
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
-      const begun = yield* currentMillis
-      const before = yield* Ref.get(current)
-      const { fresh } = yield* Settings
-      const loaded = yield* restore(fresh(surroundings.roles))
       const { config } = loaded
+      const before = yield* Ref.get(current)
       const states = yield* ProfileStates
       const mayDegrade = before.signers === undefined
         ? undefined
         : (profile: string) => states.of(profile) !== undefined
-      const judged = Effect.andThen(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))
+      const judged = Effect.andThen(unfrozen(before.config, config), checkAddresses(config, roles))
       const built = Effect.andThen(
         judged,
         Generations.build(loaded, surroundings, { ...before.before, mayDegrade })
       )
       const next = yield* restore(Effect.catchTag(built, "CommandFailed", placing(loaded)))
       const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
+      const publish = Effect.gen(function*() {
+        yield* (yield* InForce).change(config)
+        yield* Ref.set(current, next)
+        yield* beginCounters(roles, config)
+        yield* sockets.publish
+        if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
+        yield* Generations.told(surroundings, before.config, config)
+        if (speaksFor !== undefined) {
+          yield* adviseOfFile(loaded)
+          yield* advise(config, speaksFor)
+        }
+        yield* adviseOnOperators(config, roles)
+        yield* Scope.provide(supervised("generation_retired", Effect.uninterruptible(before.retire)), scope)
+        if (next.signers === undefined) return
+        // A new CA gets its first list now. If that fails, the failure is logged, and the next revocation or sweep makes
+        // the list.
+        yield* Scope.provide(
+          supervised("crl_first_list", Effect.ignore(Effect.provide(crl.initialize, next.signers))),
+          scope
+        )
+      })
+      return { rebound: sockets.rebound, publish, abandon: Effect.andThen(sockets.abandon, next.close) }
+    })
+  )
+}
+
+/** Reads the configuration again, and applies either all of it or nothing. */
+export const reload = (
+  current: Ref.Ref<Generation>,
+  count: Ref.Ref<number>,
+  surroundings: Surroundings
+): Effect.Effect<void, never, Kept | InForce | Settings> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const begun = yield* currentMillis
+      const before = yield* Ref.get(current)
+      const { fresh } = yield* Settings
+      const loaded = yield* restore(fresh(surroundings.roles))
+      const next = yield* restore(prepare(loaded, current, surroundings))
       // From here on, nothing can fail any more.
-      yield* (yield* InForce).change(config)
-      yield* Ref.set(current, next)
-      yield* beginCounters(surroundings.roles, config)
-      yield* sockets.publish
-      if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
-      yield* Generations.told(surroundings.roles, before.config, config)
-      const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
-      yield* adviseOfFile(loaded)
-      yield* advise(config, surroundings.roles)
-      yield* adviseOnOperators(config, surroundings.roles)
+      yield* next.publish
       yield* emit("server_config_reloaded", {
-        generation,
-        listeners_rebound: sockets.rebound,
-        changed_keys: changedKeys(before.config, config),
+        generation: yield* Ref.updateAndGet(count, (known) => known + 1),
+        listeners_rebound: next.rebound,
+        changed_keys: changedKeys(before.config, loaded.config),
         elapsed_ms: (yield* currentMillis) - begun
       })
-      yield* Scope.provide(supervised("generation_retired", Effect.uninterruptible(before.retire)), scope)
-      if (next.signers === undefined) return
-      // A new CA gets its first list now. If that fails, the failure is logged, and the next revocation or sweep makes
-      // the list.
-      yield* Scope.provide(
-        supervised("crl_first_list", Effect.ignore(Effect.provide(crl.initialize, next.signers))),
-        scope
-      )
     }).pipe(
       Effect.catch(refused),
       Effect.catchDefect((defect) => emit("server_config_reload_failed", { error: String(defect) }))
     )
   )
-}

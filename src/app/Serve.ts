@@ -29,6 +29,7 @@ import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStateRows.ts"
 import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
+import type { Child } from "./Child.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { beginCounters } from "./Counters.ts"
 import type { Generation } from "./Generation.ts"
@@ -85,8 +86,10 @@ export interface Run {
    * database before.
    */
   readonly acceptsEmptyDatabase: boolean
-  /** Prints the welcome text when everything is served. */
+  /** Prints the welcome text when everything is served. In a child, the parent prints it. */
   readonly announce: Effect.Effect<void>
+  /** What the process knows of its parent, if it has one. */
+  readonly child: Child | undefined
 }
 
 /** The exporter of spans. It is loaded only if tracing is configured. */
@@ -147,11 +150,12 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
 })
 
 /** Binds the sockets, starts everything and runs `announce`. Returns what the shutdown needs. */
-const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, loaded, roles }: Run) {
+const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, child, loaded, roles }: Run) {
   const { config } = loaded
   const { process } = yield* Host
   const entropy = yield* Entropy
-  const build = { roles, version: process.version, panel: process.panel }
+  const speaksFor = child === undefined ? roles : child.speaksFor
+  const build = { roles, speaksFor, isChild: child !== undefined, version: process.version, panel: process.panel }
   // A process that does not sign finds out from the workers for which profiles none of them can sign.
   const may = roles.has("worker") ? { mayDegrade: () => true } : {}
   const first = yield* Generations.build(loaded, build, may)
@@ -182,11 +186,14 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   yield* Effect.addFinalizer(() => stop)
   yield* beginCounters(roles, config)
   yield* sockets.publish
-  yield* Generations.told(roles, undefined, config)
-  yield* adviseOfFile(loaded)
-  yield* advise(config, roles)
+  yield* Generations.told(build, undefined, config)
+  if (speaksFor !== undefined) {
+    yield* adviseOfFile(loaded)
+    yield* advise(config, speaksFor)
+  }
   yield* adviseOnOperators(config, roles)
   yield* announce
+  if (child !== undefined) yield* child.report(Effect.flatMap(Ref.get(current), ({ scrape }) => scrape))
   return { build, current, listeners, runner, stop, stopped: Fiber.join(stopped) }
 })
 
@@ -194,7 +201,8 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
  * Serves until the stop signal. Every socket is bound before anything is served. Presence and recovery come before the
  * first job is claimed. At the end, requests and jobs finish at the same time, then presence and database are closed
  * (docs/decisions/process.md). SIGHUP reloads the configuration. An uncaught exception ends the process in the same
- * order, and becomes the failure of this effect. The same happens if vital background work fails again and again.
+ * order, and becomes the failure of this effect. The same happens if vital background work fails again and again. A
+ * child reloads when its parent asks for that, and not on SIGHUP.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {
@@ -202,7 +210,9 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     const { build, current, listeners, runner, stop, stopped } = yield* Effect.raceFirst(begin(run), process.uncaught)
     const count = yield* Ref.make(0)
     const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner }
-    const reloading = Effect.forever(Effect.andThen(process.reloadSignal, reload(current, count, surroundings)))
+    const reloading = run.child === undefined
+      ? Effect.forever(Effect.andThen(process.reloadSignal, reload(current, count, surroundings)))
+      : run.child.reloads(current, surroundings)
     const broken = Effect.flip(Effect.sandbox(Effect.raceFirst(process.uncaught, givenUp)))
     const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
     const begun = yield* currentMillis

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Roles } from "../domain/Role.ts"
 import type { Config } from "../settings/AppConfig.ts"
-import type { Loaded } from "../settings/Load.ts"
+import type { ConfigFile, Loaded } from "../settings/Load.ts"
 import { loadConfig, loadSection } from "../settings/Load.ts"
 import type { NeededSection } from "../settings/Resolve.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -13,8 +13,11 @@ import { Host } from "./Host.ts"
 const refused = ({ message }: { readonly message: string }) => new CommandFailed({ code: 3, message })
 
 /** Reads the configuration of a host. Reports all faults at once, with exit code 3. */
-const read = ({ cwd, env }: Host["Service"], roles?: Roles): Effect.Effect<Loaded, CommandFailed> =>
-  Effect.mapError(loadConfig({ env, cwd, roles }), refused)
+const read = (
+  { cwd, env }: Host["Service"],
+  roles?: Roles,
+  file?: ConfigFile
+): Effect.Effect<Loaded, CommandFailed> => Effect.mapError(loadConfig({ env, cwd, roles, file }), refused)
 
 /**
  * Reads the part of the configuration that work on one section needs. Remarks about a refused configuration are printed
@@ -39,15 +42,15 @@ export class Settings extends Context.Service<Settings, {
   readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
   /**
    * Reads the configuration again, for a process with these roles. Faults in keys that only other roles use are
-   * tolerated.
+   * tolerated. If the file is given, it is not read again.
    */
-  readonly fresh: (roles: Roles) => Effect.Effect<Loaded, CommandFailed>
+  readonly fresh: (roles: Roles, file?: ConfigFile) => Effect.Effect<Loaded, CommandFailed>
 }>()("acme/app/Settings") {
   static readonly layer: Layer.Layer<Settings, never, Host> = Layer.effect(
     this,
     Effect.gen(function*() {
       const host = yield* Host
-      const fresh = (roles: Roles) => read(host, roles)
+      const fresh = (roles: Roles, file?: ConfigFile) => read(host, roles, file)
       const loaded = yield* Effect.cached(read(host))
       const whole = Effect.map(loaded, ({ config }) => config)
       const forSection = (section: NeededSection) => Effect.catch(whole, () => readSection(host, section))

@@ -20,6 +20,15 @@ export interface Loaded extends Resolved {
   readonly fileNamedButAbsent: boolean
   /** Finds the places of the keys in the file. */
   readonly places: Effect.Effect<PlaceOf>
+  /** The file as it was read, from which another process can load the same configuration. */
+  readonly file: ConfigFile
+}
+
+/** A configuration file as it was read. It has a text, or the reason why it cannot be read, or neither if it is absent. */
+export interface ConfigFile {
+  readonly path: string
+  readonly text?: string
+  readonly fault?: string
 }
 
 /** The surroundings of a program: its directory, its environment variables and, if it serves, its roles. */
@@ -27,31 +36,28 @@ interface Surroundings {
   readonly cwd: string
   readonly env: Environment
   readonly roles?: Roles | undefined
+  /** The file, if it has already been read. */
+  readonly file?: ConfigFile | undefined
 }
 
 const absentCodes = ["ENOENT", "ENOTDIR"]
-
-interface File {
-  readonly path: string
-  readonly text: Result.Result<string | undefined, string>
-}
 
 /**
  * Reads the file at the given path or, if there is none, at the path with the extension. A directory at the first path
  * does not hide a file at the second.
  */
-const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
-  let directory: File | undefined
+const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<ConfigFile> {
+  let directory: ConfigFile | undefined
   for (const path of paths) {
     const reading = yield* Effect.result(readText(path))
-    if (Result.isSuccess(reading)) return { path, text: Result.succeed(reading.success) }
+    if (Result.isSuccess(reading)) return { path, text: reading.success }
     const { code = "", reason } = reading.failure
     if (absentCodes.includes(code)) continue
-    const file = { path, text: Result.fail(reason) }
+    const file = { path, fault: reason }
     if (code !== "EISDIR") return file
     directory ??= file
   }
-  return directory ?? { path: paths[0] ?? "", text: Result.succeed(undefined) }
+  return directory ?? { path: paths[0] ?? "" }
 })
 
 /** Finds the places of the keys in a file. The module that does this is loaded only here, not at every startup. */
@@ -67,29 +73,29 @@ const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf
     }
   )
 
-const readSources = Effect.fnUntraced(function*({ cwd, env, roles }: Surroundings) {
+const readSources = Effect.fnUntraced(function*({ cwd, env, file: known, roles }: Surroundings) {
   const named = env[fileVariable] === "" ? undefined : env[fileVariable]
   const given = nodePath.resolve(cwd, named ?? "config.toml")
   const paths = given.endsWith(".toml") ? [given] : [given, `${given}.toml`]
-  const { path, text } = yield* readFirst(paths)
-  const fileText = Result.getOrUndefined(text)
+  const file = known ?? (yield* readFirst(paths))
+  const { fault, path, text: fileText } = file
   const sources: Sources = {
     fileText,
     env,
     cwd,
     fileName: path,
     ...roles === undefined ? {} : { roles },
-    ...Result.isFailure(text) ? { fileFault: text.failure } : {}
+    ...fault === undefined ? {} : { fileFault: fault }
   }
   const filePresent = fileText !== undefined
-  const fileNamedButAbsent = named !== undefined && Result.isSuccess(text) && !filePresent
-  return { sources, path, filePresent, fileNamedButAbsent }
+  const fileNamedButAbsent = named !== undefined && fault === undefined && !filePresent
+  return { sources, file, path, filePresent, fileNamedButAbsent }
 })
 
 type Read = Effect.Success<ReturnType<typeof readSources>>
 
 const resolve = Effect.fnUntraced(function*(
-  { fileNamedButAbsent, filePresent, path, sources }: Read
+  { file, fileNamedButAbsent, filePresent, path, sources }: Read
 ): Effect.fn.Return<Loaded, ConfigRefused> {
   const places = placesOf(path, sources.fileText)
   const first = resolveConfig(sources)
@@ -106,7 +112,8 @@ const resolve = Effect.fnUntraced(function*(
     path,
     filePresent,
     fileNamedButAbsent,
-    places
+    places,
+    file
   }
 })
 

@@ -28,6 +28,33 @@ const standbys = ({ config: { database } }: Subject): ReadonlyArray<Finding> =>
     involves: ["database.read_url", "database.url"]
   }]
 
+/** Refuses several processes where they would gain nothing or lose connections (docs/decisions/processes.md). */
+const processes = ({ config: { database, server } }: Subject): ReadonlyArray<Finding> => {
+  const [key, { processes, reuse_port }] = ["server.processes", server]
+  if (processes === 1) return []
+  if (Redacted.value(database.url).startsWith("sqlite://")) {
+    return [{
+      key,
+      message: "must be 1 while database.url is a SQLite file, because all processes would wait for its one writer",
+      involves: [key, "database.url"]
+    }]
+  }
+  if (reuse_port) {
+    return [{
+      key,
+      message: "must be 1 while server.reuse_port is true: the processes of one parent already share one socket",
+      involves: [key, "server.reuse_port"]
+    }]
+  }
+  const most = server.max_concurrent_requests
+  return processes === "auto" || processes <= most ? [] : [{
+    key,
+    message:
+      `must not be more than server.max_concurrent_requests, which is ${most} and is divided among the processes`,
+    involves: [key, "server.max_concurrent_requests"]
+  }]
+}
+
 const signerScripts = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   config.profiles.filter(({ signer }) => signer.backend === "custom").flatMap(({ name, signer: { custom } }) => {
     const at = (key: string) => written(`profiles.${name}.signer.${key}`)
@@ -208,6 +235,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     timeouts,
     accountAlgorithms,
     standbys,
+    processes,
     signerScripts,
     relayFindings,
     sharedAccounts,

@@ -5,6 +5,7 @@ import {
   entries,
   flag,
   integer,
+  integerOr,
   milliseconds,
   nodeOf,
   port,
@@ -185,6 +186,12 @@ export const Table = Schema.Struct({
       false,
       "Let further processes with the acme role listen on this address and on publish.bind_address; the kernel divides connections among them."
     ),
+    processes: integerOr(
+      "auto",
+      1,
+      { min: 1, max: 256 },
+      "Processes of serve that answer ACME clients on one socket, under a parent that starts them again; auto is one for each core. More than 1 needs PostgreSQL, and each process has its own database.pool_max connections."
+    ),
     base_url: text(
       "http://localhost:3000",
       baseUrl,
@@ -195,7 +202,10 @@ export const Table = Schema.Struct({
       origin,
       "Origins whose scripts may use the ACME endpoints from a browser (RFC 8555 section 6.1); * is every origin."
     ),
-    max_concurrent_requests: count(100, "ACME requests that run at once; further requests wait for a turn."),
+    max_concurrent_requests: count(
+      100,
+      "ACME requests that run at once, in all processes of server.processes together; further requests wait for a turn."
+    ),
     admission_wait_ms: integer(
       50,
       { min: 0 },

@@ -36,7 +36,7 @@ describe("a fault in a configuration", () => {
           "nonce.ttl_seconds: must be at least 1 (ACME_SVC_NONCE__TTL_SECONDS)",
           "profiles.web.filter.rule.lan.when: must be set (line 9 of config.toml)",
           "server.base_url: must be an absolute http or https URL (line 4 of config.toml)",
-          "server.speed: is not a known key; the nearest is server.base_url (line 6 of config.toml)"
+          "server.speed: is not a known key; the nearest is server.processes (line 6 of config.toml)"
         ])
       }
     }))

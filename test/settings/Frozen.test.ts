@@ -28,9 +28,12 @@ describe("keys that are frozen while the service runs", () => {
     assert.strictEqual(shownAt(configOf("[database]\npool_max = 3"), "database.pool_max"), "3")
   })
 
-  it("include the keys of spans and the key that shares the port", () => {
+  it("include the keys of spans, the key that shares the port, and the number of processes", () => {
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = true"), ["server.reuse_port"])
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = false"), [])
+    const processes = (value: string) =>
+      `[database]\nurl = "postgres://acme@db.example/acme"\n[server]\nprocesses = ${value}\n`
+    assert.deepStrictEqual(changes(processes("2"), processes(`"auto"`)), ["server.processes"])
     assert.deepStrictEqual(changes("", "[tracing]\nendpoint = \"http://127.0.0.1:4318/v1/traces\""), [
       "tracing.endpoint"
     ])

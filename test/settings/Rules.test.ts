@@ -27,6 +27,35 @@ describe("account.algorithms", () => {
   })
 })
 
+describe("server.processes", () => {
+  const postgres = `[database]\nurl = "postgres://acme@db.example/acme"\n`
+  const refusalOf = (database: string, server: string) =>
+    refusedFor({ fileText: `${database}[server]\n${server}\n${minimal}` })
+
+  it("must be 1 on SQLite, and beside a port that is shared otherwise", () => {
+    for (const processes of ["2", `"auto"`]) {
+      assert.deepStrictEqual(refusalOf("", `processes = ${processes}`), {
+        key: "server.processes",
+        message: "must be 1 while database.url is a SQLite file, because all processes would wait for its one writer"
+      })
+      assert.deepStrictEqual(refusalOf(postgres, `processes = ${processes}\nreuse_port = true`), {
+        key: "server.processes",
+        message: "must be 1 while server.reuse_port is true: the processes of one parent already share one socket"
+      })
+    }
+    accepted({ fileText: `[server]\nprocesses = 1\nreuse_port = true\n${minimal}` })
+    accepted({ fileText: `${postgres}[server]\nprocesses = "auto"\n${minimal}` })
+  })
+
+  it("leaves each process at least one request", () => {
+    assert.deepStrictEqual(refusalOf(postgres, "processes = 3\nmax_concurrent_requests = 2"), {
+      key: "server.processes",
+      message: "must not be more than server.max_concurrent_requests, which is 2 and is divided among the processes"
+    })
+    accepted({ fileText: `${postgres}[server]\nprocesses = 2\nmax_concurrent_requests = 2\n${minimal}` })
+  })
+})
+
 describe("database.read_url", () => {
   it("is refused together with a SQLite file", () => {
     const read = `read_url = "postgres://reads:hunter2@db.example/acme"\n`

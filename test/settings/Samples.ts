@@ -168,6 +168,12 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "admin.tls.handshake_timeout_ms": { initial: 10000, range: milliseconds }
 }
 
+/** Keys that take an integer of a range or one word, and their defaults. */
+export const integersOrWords: Record<
+  string,
+  { readonly initial: number; readonly range: readonly [number, number]; readonly word: string }
+> = { "server.processes": { initial: 1, range: [1, 256], word: "auto" } }
+
 /** Defaults of the booleans. */
 export const booleans: Record<string, boolean> = {
   "server.reuse_port": false,

@@ -12,6 +12,7 @@ import {
   fileWith,
   foundFor,
   integers,
+  integersOrWords,
   minimal,
   others,
   refused,
@@ -22,7 +23,9 @@ import {
 const named = (key: string) => key.replace("<name>", "default")
 const initials: Record<string, Sample> = {
   ...booleans,
-  ...Object.fromEntries(Object.entries(integers).map(([key, { initial }]) => [key, initial])),
+  ...Object.fromEntries(
+    Object.entries({ ...integers, ...integersOrWords }).map(([key, { initial }]) => [key, initial])
+  ),
   ...Object.fromEntries(Object.entries(others).map(([key, { initial }]) => [key, initial]))
 }
 
@@ -32,6 +35,9 @@ const room = (key: string): Record<string, string> => ({
     ? envWith("challenge.timeout_ms", 1)
     : envWith("server.request_timeout_ms", 2147483647),
   ...key === "database.read_url" ? envWith("database.url", "postgres://h/d") : {},
+  ...key === "server.processes"
+    ? { ...envWith("database.url", "postgres://h/d"), ...envWith("server.max_concurrent_requests", 256) }
+    : {},
   ...key === "notify.expiry.to_contacts"
     ? {
       ...envWith("notify.enabled", ["email"]),
@@ -128,6 +134,19 @@ describe("the values of the configuration", () => {
       bad(key, "one")
       bad(key, 1.5)
       bad(key, true)
+    })
+  }
+
+  for (const [key, { range: [min, max], word }] of Object.entries(integersOrWords)) {
+    it(`${key}: the file and the environment give the same integer of its range or ${word}, and other values are refused`, () => {
+      for (const value of [min, max, word]) same(key, value)
+      for (const value of [min - 1, -1, max + 1, 1.5, "many", "", true]) {
+        bad(key, value)
+        assert.include(
+          foundFor({ fileText: fileWith(key, value), env: room(key) }).message,
+          `must be an integer, ${min} to ${max}, or "${word}"`
+        )
+      }
     })
   }
 

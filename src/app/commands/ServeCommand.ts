@@ -1,6 +1,7 @@
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Path from "node:path"
 import type { Roles } from "../../domain/Role.ts"
@@ -18,6 +19,8 @@ import { InForce } from "../InForce.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import { placing } from "../Places.ts"
+import { processesOf } from "../ProcessPlan.ts"
+import { FailingElsewhere } from "../Readiness.ts"
 import { checkSchema, migrate, tellMissingRights } from "../Schema.ts"
 import { serve } from "../Serve.ts"
 import { Settings } from "../Settings.ts"
@@ -28,11 +31,22 @@ import { repeatedFlag, switchFlag } from "./Flags.ts"
 // these lines.
 const turnEnd = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
+/** What this process has to do for its parent, if it has one. */
+const ownTask = Effect.flatMap(
+  Host,
+  ({ process: { parent } }) =>
+    parent === undefined
+      ? Effect.undefined
+      : Effect.flatMap(Effect.promise(() => import("../Child.ts")), ({ begun }) => begun(parent))
+)
+
+const serveProgram = (given: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
     const host = yield* Host
+    const child = yield* ownTask
+    const roles = child?.roles ?? given
     const { fresh } = yield* Settings
-    const loaded = yield* fresh(roles)
+    const loaded = yield* child?.loaded ?? fresh(roles)
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
     // The process listens for exceptions all the time. If one occurs between two steps of the startup, the next step
@@ -43,7 +57,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
         yield* Effect.forkChild(host.process.uncaught, { startImmediately: true })
       )
     }
-    const program = Effect.gen(function*() {
+    const toldOfFile = Effect.gen(function*() {
       if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
       yield* emit("server_config_loaded", {
         path: loaded.path,
@@ -52,26 +66,36 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
         keys_from_env: loaded.keysFromEnv
       })
       yield* Logging.advisories(config)
-      const isShown = roles.has("acme") && !config.logging.json_format
-      const welcome = isShown ? renderWelcome(config, (path) => Path.resolve(host.cwd, path)) : ""
+    })
+    const isShown = roles.has("acme") && !config.logging.json_format
+    const welcome = isShown ? renderWelcome(config, (path) => Path.resolve(host.cwd, path)) : ""
+    const announce = Effect.andThen(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
+    const serveHere = Effect.gen(function*() {
+      if (child === undefined) yield* toldOfFile
       const settle: (
         process: Process,
         dialect: "sqlite" | "postgres"
       ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
       yield* Effect.raceFirst(Effect.andThen(settled, tellMissingRights(roles)), process.uncaught)
-      const announce = Effect.andThen(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
-      yield* serve({ roles, loaded, acceptsEmptyDatabase, announce }).pipe(
-        Effect.provide(Graph.kept(roles)),
-        Effect.provide(InForce.layer(config, log)),
-        Effect.provideService(Host, { ...host, process })
-      )
-    })
-    return yield* program.pipe(
-      Effect.provide(database(config, { creates: true, serving: true })),
+      const run = { roles, loaded, acceptsEmptyDatabase, announce: child === undefined ? announce : Effect.void, child }
+      yield* Effect.provide(serve(run), Graph.kept(roles, child?.number))
+    }).pipe(Effect.provide(database(config, { creates: true, serving: true })))
+    const serveByProcesses = (count: number) =>
+      Effect.gen(function*() {
+        yield* toldOfFile
+        const { superviseProcesses } = yield* Effect.promise(() => import("../Processes.ts"))
+        yield* superviseProcesses({ roles, loaded, count, announce })
+      })
+    const count = child === undefined && roles.has("acme") ? processesOf(config) : 1
+    return yield* (count > 1 ? serveByProcesses(count) : serveHere).pipe(
+      Effect.provide(InForce.layer(config, log)),
+      Effect.provideService(Host, { ...host, process }),
+      child === undefined ? identity : Effect.provideService(FailingElsewhere, child.failingElsewhere),
       (self) => Effect.andThen(checkAddresses(config, roles), self), // this comes before any access to the database
       Effect.catchTag("CommandFailed", placing(loaded)),
-      Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
+      // A child that failed has already said why.
+      Effect.tapError(({ message }) => message === "" ? Effect.void : emit("server_fatal_error", { error: message })),
       Effect.tapDefect((defect) => emit("server_fatal_error", { error: messageOf(defect) })),
       Effect.provide(log.layer)
     )

@@ -19,6 +19,8 @@ export const fields = {
   cert_serial: "text",
   check: "word",
   code: "int",
+  connections: "int",
+  cores: "int",
   failures: "int",
   crl_number: "text",
   served_number: "text",
@@ -61,7 +63,10 @@ export const fields = {
   order_id: "text",
   orders: "int",
   output: "text",
+  pid: "int",
   pool_max: "int",
+  process: "int",
+  processes: "int",
   profile: "text",
   rights: "text",
   remaining: "int",
@@ -86,6 +91,7 @@ export const fields = {
   total: "int",
   type: "word",
   username: "text",
+  wait_ms: "int",
   format: "word",
   list: "word"
 } as const satisfies Dictionary

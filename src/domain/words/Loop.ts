@@ -12,6 +12,11 @@ export const loops = {
   generation_retired: { isVital: false },
   listener_closed: { isVital: false },
   lost_changes: { isVital: false },
+  process_kept: { isVital: true },
+  process_messages: { isVital: true },
+  process_readiness: { isVital: true },
+  process_scrapes: { isVital: false },
+  process_state: { isVital: true },
   profile_states: { isVital: false },
   reload_refused: { isVital: false },
   stop_signal: { isVital: false }

@@ -8,7 +8,7 @@ import type { Form } from "./ValueForm.ts"
 import { quoteOf } from "./ValueForm.ts"
 
 /** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */
-export type Kind = "string" | "integer" | "boolean" | "array"
+export type Kind = "string" | "integer" | "integerOrWord" | "boolean" | "array"
 
 /**
  * A raw value, before {@link Facts.read}. Integers are `bigint`, so that `5.0` in the file stays a float. If a key may
@@ -95,6 +95,21 @@ export const integer = (
 
 /** A duration or another number that must be at least 1. */
 export const count = (initial: number, doc: string): Key<number> => integer(initial, { min: 1 }, doc)
+
+/** An integer within a range, or one word. */
+export const integerOr = <const W extends string>(
+  word: W,
+  initial: number,
+  { max, min }: { readonly min: number; readonly max: number },
+  doc: string
+): Key<number | W> => {
+  const read = readInteger(min, max)
+  const rule = `integer, ${min} to ${max}, or \`"${word}"\``
+  return key<number | W>({ kind: "integerOrWord", rule, default: BigInt(initial), doc }, (raw) =>
+    raw === word
+      ? Result.succeed(word)
+      : Result.mapError(read(raw), () => `must be an integer, ${min} to ${max}, or "${word}"${insteadOf(raw)}`))
+}
 
 /** A duration in milliseconds that is not too long for a timer. */
 export const milliseconds = (initial: number, doc: string): Key<number> =>

@@ -106,6 +106,7 @@ const integer = /^-?[0-9]+$/
 const readText: { readonly [K in Kind]: (text: string) => Result.Result<unknown, string> } = {
   string: Result.succeed,
   integer: (text) => integer.test(text) ? Result.succeed(BigInt(text)) : Result.fail("must be an integer"),
+  integerOrWord: (text) => Result.succeed(integer.test(text) ? BigInt(text) : text),
   boolean: (text) => {
     const word = text.toLowerCase()
     return word === "true" || word === "false" ? Result.succeed(word === "true") : Result.fail("must be true or false")

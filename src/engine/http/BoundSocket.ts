@@ -14,11 +14,17 @@ export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly addres
   }
 }
 
-/** An address at which a socket listens. `isShared` says whether other processes may listen at the same address. */
+/**
+ * Who else accepts connections at an address: nobody, other processes with sockets of their own among which the system
+ * divides the connections, or other children of the same parent from the same socket.
+ */
+export type Sharing = "nobody" | "port" | "socket"
+
+/** An address at which a socket listens. */
 export interface BoundAddress {
   readonly host: string
   readonly port: number
-  readonly isShared: boolean
+  readonly sharing: Sharing
 }
 
 /** A certificate chain and its key in PEM, and the time limit of a handshake. */
@@ -86,13 +92,13 @@ const whyNot = ({ code = "", message }: NodeJS.ErrnoException): string => {
 
 const listening = (
   server: Net.Server,
-  { host, isShared, port }: BoundAddress
+  { host, port, sharing }: BoundAddress
 ): Effect.Effect<void, BindFailed> =>
   Effect.callback((resume) => {
     const failed = (error: NodeJS.ErrnoException) =>
       resume(Effect.fail(new BindFailed({ address: `${host}:${port}`, detail: whyNot(error) })))
     server.once("error", failed)
-    server.listen({ host, port, backlog: 1024, reusePort: isShared }, () => {
+    server.listen({ host, port, backlog: 1024, reusePort: sharing === "port" }, () => {
       server.off("error", failed)
       resume(Effect.void)
     })

@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import type { Socket } from "node:net"
 import type { Peer } from "../net/Peer.ts"
 import { Holdings, peerOf } from "../net/Peer.ts"
@@ -44,6 +45,7 @@ export class Connections {
   readonly #open = new Holdings<Connection>()
   readonly #pending = new Holdings<Connection>()
   readonly #pendingByName = new Map<string, Connection>()
+  #whenNone: (() => void) | undefined
   /**
    * Called with the address of a connection that was closed because there was no room. The callback must limit its own
    * work.
@@ -96,7 +98,14 @@ export class Connections {
   #left(connection: Connection): void {
     this.#arrived(connection)
     this.#open.remove(connection.peer, connection)
+    if (this.#open.size === 0) this.#whenNone?.()
   }
+
+  /** Waits until no connection is open. */
+  readonly none: Effect.Effect<void> = Effect.callback((resume) => {
+    if (this.#open.size === 0) return resume(Effect.void)
+    this.#whenNone = () => resume(Effect.void)
+  })
 
   /** Returns whether there is room for one more connection. To make room, another connection may be closed. */
   #hasRoom(among: Holdings<Connection>, most: number, peer: Peer | undefined, newcomer: Socket): boolean {

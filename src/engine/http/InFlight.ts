@@ -234,6 +234,11 @@ export class RequestsInFlight {
     }
   }
 
+  /** From now on, ends each connection after its next answer, unless more requests wait on it. */
+  endAnswered(): void {
+    this.#isEnding = true
+  }
+
   /** Ends the connections that have no request in flight, both now and later. */
   endIdle(): void {
     this.#isEnding = true

@@ -88,6 +88,7 @@ export interface Serving<R> extends BodyLimits {
 
 const sweepMillis = 250
 const cutMillis = 5000
+const lastRequestMillis = 1000
 
 /** A bound socket. */
 export interface Listener {
@@ -102,7 +103,8 @@ export interface Listener {
   readonly renew: (former: TlsPair, next: TlsPair) => Effect.Effect<void>
   /**
    * Stops accepting connections, and lets the requests in flight finish within the request deadline. Their answers have
-   * `connection: close`. Then cuts off the remaining requests and waits for their handlers. Returns how many requests
+   * `connection: close`. If other processes accept connections at the same address, a connection without a request may
+   * still begin one within a second. Then cuts off the remaining requests and waits for their handlers. Returns how many requests
    * were cut off.
    */
   readonly drain: Effect.Effect<number>
@@ -308,6 +310,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     const drain = Effect.gen(function*() {
       draining = true
       socket.close()
+      inFlight.endAnswered()
+      // The next request of a client may be on its way. Other processes serve this client afterwards.
+      if (options.sharing !== "nobody") {
+        yield* Effect.timeoutOption(Effect.interruptible(connections.none), lastRequestMillis)
+      }
       inFlight.endIdle()
       yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), deadlineMillis)
       const cut = inFlight.cut()

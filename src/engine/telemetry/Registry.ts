@@ -10,12 +10,14 @@ import { Metrics } from "./Metrics.ts"
 
 /**
  * Provides the declared series of a process, which include at least the series of the engine. `role` is the value of
- * the label `role` that counted series have.
+ * the label `role` that counted series have. `process` is the number of the process, where several processes serve
+ * together: then every sample has it as the label `process`.
  */
 export const layer = (
   role: string,
-  declared: typeof engineSeries & Readonly<Record<string, Series>>
-): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(role, declared))
+  declared: typeof engineSeries & Readonly<Record<string, Series>>,
+  process?: number
+): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(role, declared, process))
 
 /**
  * Returns every combination of labels that has the given values. Each label that is not given has one of its declared
@@ -35,8 +37,13 @@ interface Sampled {
   readonly set: (samples: ReadonlyArray<Sample>) => void
 }
 
-const make = (role: string, declared: Readonly<Record<string, Series>>): Metrics["Service"] => {
+const make = (
+  role: string,
+  declared: Readonly<Record<string, Series>>,
+  process: number | undefined
+): Metrics["Service"] => {
   const registry = new Registry<OpenMetricsContentType>()
+  if (process !== undefined) registry.setDefaultLabels({ process })
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
   const counters = new Map<string, Counter>()
   const histograms = new Map<string, Histogram>()

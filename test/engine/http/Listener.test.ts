@@ -23,7 +23,7 @@ import { onSystemClock, useTests } from "../../support/UseTests.ts"
  * seconds pass only when a test says so.
  */
 
-const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, isShared: false, maxConnections: 10 }
+const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, sharing: "nobody", maxConnections: 10 }
 
 type Settings = Omit<Serving<never>, "app">
 
@@ -134,10 +134,10 @@ const portOf = (address: string): number => Number(address.slice(address.lastInd
 /** A listener that serves an app. */
 const serving = (
   app: App<never>,
-  { maxConnections = 10, name = "acme", ...more }: Partial<Settings & SocketOptions> = {}
+  { maxConnections = 10, name = "acme", sharing = "nobody", ...more }: Partial<Settings & SocketOptions> = {}
 ) =>
   Effect.gen(function*() {
-    const listener = yield* bind({ ...options, name, maxConnections })
+    const listener = yield* bind({ ...options, name, maxConnections, sharing })
     yield* listener.serve({ app, ...settings, ...more })
     return { ...listener, port: portOf(listener.address) }
   })
@@ -1177,7 +1177,7 @@ describe("bind", () => {
 
   test("shares an address only among sockets that all ask to share it", () =>
     Effect.gen(function*() {
-      const shared = { ...options, isShared: true }
+      const shared: SocketOptions = { ...options, sharing: "port" }
       const { address } = yield* bind(shared)
       const port = portOf(address)
       assert.strictEqual((yield* bind({ ...shared, port })).address, address)
@@ -1515,6 +1515,32 @@ describe("draining a listener", () => {
       const said = yield* busy.ended
       assert.match(said, /finished$/)
       assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      assert.strictEqual(yield* Fiber.join(draining), 0)
+    }))
+
+  test("answers one more request on each open connection, if other processes accept connections too", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(says("here"), { sharing: "socket" })
+      const [known, fresh, silent] = [
+        yield* talk(listener.port),
+        yield* talk(listener.port),
+        yield* talk(listener.port)
+      ]
+      for (const client of [known, silent]) {
+        yield* client.send(get("/"))
+        yield* client.heard(/here$/)
+      }
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
+      for (const client of [known, fresh]) {
+        yield* client.send(get("/"))
+        const said = yield* client.ended
+        assert.match(said, /here$/)
+        assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      }
+      assert.isUndefined(draining.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      yield* silent.ended
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
 

@@ -1,0 +1,180 @@
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { Roles } from "../domain/Role.ts"
+import { supervised } from "../domain/words/Loop.ts"
+import { Loops } from "../engine/Loops.ts"
+import type { Parent } from "../engine/processes/OwnParent.ts"
+import { lifeMillis } from "../engine/Time.ts"
+import type { Loaded } from "../settings/Load.ts"
+import { CommandFailed, messageOf } from "./CommandFailed.ts"
+import type { Generation } from "./Generation.ts"
+import type { Kept } from "./Graph.ts"
+import type { InForce } from "./InForce.ts"
+import type { Reply } from "./ProcessMessage.ts"
+import { ToChild } from "./ProcessMessage.ts"
+import type { Prepared, Surroundings } from "./Reload.ts"
+import { prepare } from "./Reload.ts"
+import { Settings } from "./Settings.ts"
+
+type Told<T extends ToChild["type"]> = Extract<ToChild, { readonly type: T }>
+
+/** A process that serves a part of a service for its parent (docs/decisions/processes.md). */
+export interface Child {
+  /** The number of the process among those of its parent. */
+  readonly number: number
+  readonly roles: Roles
+  readonly speaksFor: Roles | undefined
+  /** The configuration, from the file as the parent has read it. */
+  readonly loaded: Effect.Effect<Loaded, CommandFailed, Settings>
+  /** The vital loops of other processes that keep failing. */
+  readonly failingElsewhere: () => ReadonlyArray<string>
+  /** Tells the parent that this process serves, and from then on whether it is ready. Answers scrapes. */
+  readonly report: <R>(scrape: Effect.Effect<string, never, R>) => Effect.Effect<void, never, R | Loops | Scope.Scope>
+  /** Reloads whenever the parent asks for that: it first has every process prepare, and then publish or abandon. */
+  readonly reloads: (
+    current: Ref.Ref<Generation>,
+    surroundings: Surroundings
+  ) => Effect.Effect<never, never, Kept | InForce | Settings>
+}
+
+const decode = Schema.decodeUnknownOption(ToChild)
+const betweenLooks = "1 second"
+
+type Order = Told<"build" | "publish" | "abandon">
+
+/** The orders of the parent about the configuration, and what is needed to obey them. */
+interface Orders {
+  readonly orders: Queue.Dequeue<Order>
+  readonly load: (file: Told<"build">["file"]) => Effect.Effect<Loaded, CommandFailed, Settings>
+  readonly reply: (message: Reply) => Effect.Effect<void>
+}
+
+/** Obeys the orders about the configuration, one after the other. */
+const obeying = (
+  { load, orders, reply }: Orders,
+  current: Ref.Ref<Generation>,
+  surroundings: Surroundings
+): Effect.Effect<never, never, Kept | InForce | Settings> => {
+  let ready: Prepared | undefined
+  const drop = Effect.suspend(() => {
+    const abandoned = ready
+    ready = undefined
+    return abandoned?.abandon ?? Effect.void
+  })
+  const build = ({ file, id }: Told<"build">) =>
+    load(file).pipe(
+      Effect.flatMap((loaded) => prepare(loaded, current, surroundings)),
+      Effect.map((prepared): Reply => {
+        ready = prepared
+        return { type: "built", id, rebound: prepared.rebound }
+      }),
+      Effect.catch((error) =>
+        Effect.succeed<Reply>({
+          type: "refused",
+          id,
+          code: error._tag === "CommandFailed" ? error.code : 1,
+          message: error.message
+        })
+      ),
+      Effect.catchDefect((defect) =>
+        Effect.succeed<Reply>({ type: "refused", id, code: 1, message: messageOf(defect) })
+      ),
+      Effect.flatMap(reply)
+    )
+  const publish = ({ id }: Told<"publish">) =>
+    Effect.suspend(() => {
+      const published = ready
+      ready = undefined
+      return Effect.uninterruptible(
+        Effect.andThen(published?.publish ?? Effect.void, reply({ type: "published", id }))
+      )
+    })
+  const obey = Effect.flatMap(Queue.take(orders), (order): Effect.Effect<void, never, Kept | InForce | Settings> => {
+    switch (order.type) {
+      case "build":
+        return build(order)
+      case "publish":
+        return publish(order)
+      case "abandon":
+        return drop
+    }
+  })
+  return Effect.ensuring(Effect.forever(obey), drop)
+}
+
+/** Waits until the parent says what this process has to do. */
+export const begun = Effect.fnUntraced(function*(parent: Parent): Effect.fn.Return<Child> {
+  const scrapes = yield* Queue.unbounded<Told<"scrape">>()
+  const orders = yield* Queue.unbounded<Order>()
+  let elsewhere: ReadonlyArray<string> = []
+  const next = Effect.map(parent.received, decode)
+
+  const first: Effect.Effect<Told<"begin">> = Effect.flatMap(
+    next,
+    (message) => Option.isSome(message) && message.value.type === "begin" ? Effect.succeed(message.value) : first
+  )
+  const { file, task } = yield* first
+  const roles: Roles = new Set(task.roles)
+
+  const load = (from: typeof file) =>
+    Effect.map(Effect.flatMap(Settings, ({ fresh }) => fresh(roles, from)), (loaded): Loaded => ({
+      ...loaded,
+      config: {
+        ...loaded.config,
+        server: { ...loaded.config.server, max_concurrent_requests: task.requests }
+      }
+    }))
+  const reply = (message: Reply) => parent.send(message)
+
+  const report = <R>(scrape: Effect.Effect<string, never, R>) =>
+    Effect.gen(function*() {
+      yield* supervised(
+        "process_messages",
+        Effect.forever(Effect.map(
+          next,
+          Option.map((message) => {
+            switch (message.type) {
+              case "begin":
+                return
+              case "service":
+                elsewhere = message.failing
+                return
+              case "scrape":
+                return Queue.offerUnsafe(scrapes, message)
+              default:
+                return Queue.offerUnsafe(orders, message)
+            }
+          })
+        ))
+      )
+      const { failing } = yield* Loops
+      let told: string | undefined
+      const tell = Effect.flatMap(lifeMillis, (life) => {
+        const now = failing(life)
+        if (told === now.join()) return Effect.void
+        told = now.join()
+        return parent.send({ type: "state", failing: now })
+      })
+      yield* supervised("process_state", Effect.repeat(tell, Schedule.spaced(betweenLooks)))
+      const answer = Effect.flatMap(
+        Queue.take(scrapes),
+        ({ id }) => Effect.flatMap(scrape, (text) => reply({ type: "scraped", id, text }))
+      )
+      yield* supervised("process_scrapes", Effect.forever(answer))
+    })
+
+  return {
+    number: task.process,
+    roles,
+    speaksFor: task.speaksFor.length === 0 ? undefined : new Set(task.speaksFor),
+    loaded: load(file),
+    failingElsewhere: () => elsewhere,
+    report,
+    reloads: (current, surroundings) => obeying({ load, orders, reply }, current, surroundings)
+  }
+})

@@ -1,0 +1,204 @@
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { rolesText } from "../domain/Role.ts"
+import { emit } from "../domain/words/Log.ts"
+import { supervised } from "../domain/words/Loop.ts"
+import { Loops } from "../engine/Loops.ts"
+import type { Ended } from "../engine/processes/Fork.ts"
+import { mergeScrapes } from "../engine/telemetry/MergedScrapes.ts"
+import { lifeMillis } from "../engine/Time.ts"
+import type { ConfigFile } from "../settings/Load.ts"
+import type { Answer, ChildProcess } from "./ChildProcess.ts"
+import { startChild } from "./ChildProcess.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import type { Task } from "./ProcessMessage.ts"
+
+/** The children of a process, which are kept alive. */
+export interface Children {
+  /** The loops of children, and the children themselves (`process_1`), that keep failing after so many milliseconds. */
+  readonly failing: (life: number) => ReadonlyArray<string>
+  /**
+   * Starts the children: first the one that migrates and makes the CA, then one that serves clients, and when it does,
+   * all others. If one of the first two cannot start, this fails with its exit code. From then on, a child that ends has
+   * a successor, and every child is told what keeps the service from being ready.
+   */
+  readonly begin: Effect.Effect<void, CommandFailed, Loops | Scope.Scope>
+  /** The text of a scrape. A child that does not answer in time is left out. */
+  readonly scrape: Effect.Effect<string>
+  /**
+   * Lets every child prepare to serve a file. If all of them can, `publish` runs, and they serve it. Otherwise nothing
+   * changes, and this fails with the first refusal. Returns how many listeners of a child have a new address.
+   */
+  readonly reload: (next: ConfigFile, publish: Effect.Effect<void>) => Effect.Effect<number, CommandFailed>
+  /** Asks every child to stop, and waits until all have ended. */
+  readonly stop: Effect.Effect<void>
+}
+
+/** What the children of one run share. */
+interface State {
+  readonly loops: Loops["Service"]
+  /** The configuration file in force. */
+  readonly file: () => ConfigFile
+  readonly failing: Children["failing"]
+  readonly running: Map<number, ChildProcess>
+  /** A start takes one part. A reload takes all, so that it meets no process with another file than the others. */
+  readonly starts: Semaphore.Semaphore
+  /** Fails with the reason why the service cannot start. */
+  readonly failed: Deferred.Deferred<never, CommandFailed>
+  hasStarted: boolean
+  stopping: boolean
+}
+
+const scrapeMillis = 5000
+const betweenLooks = "1 second"
+const exitCodes = [1, 2, 3] as const
+
+/** How the first process of its kind failed. It has said itself why, unless a signal ended it. */
+const notStarted = (process: number, { code, signal }: Ended): CommandFailed =>
+  new CommandFailed({
+    code: exitCodes.find((known) => known === code) ?? 1,
+    message: code === null ? `The first start of process ${process} was ended by ${signal}.` : ""
+  })
+
+const start = Effect.fnUntraced(function*({ failing, file, running }: State, task: Task) {
+  const { process } = task
+  const begun = yield* lifeMillis
+  const child = yield* startChild(task, file())
+  running.set(process, child)
+  yield* emit("server_process_started", { process, pid: child.pid, roles: rolesText(new Set(task.roles)) })
+  yield* Effect.raceFirst(child.ready, child.ended)
+  const life = yield* lifeMillis
+  if (child.isReady()) yield* emit("server_process_ready", { process, elapsed_ms: life - begun })
+  child.tell({ type: "service", failing: failing(life) })
+  return child
+})
+
+/**
+ * Runs one child after the other. The successor of a child that has served for a while starts at once. The waits grow
+ * while children keep ending.
+ */
+const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferred.Deferred<void>) {
+  const { failed, loops, running, starts } = state
+  const { process } = task
+  const watched = loops.watch(`process_${process}`, { isVital: true })
+  for (;;) {
+    if (state.stopping) return
+    watched.begun(yield* lifeMillis)
+    const child = yield* starts.withPermits(1)(start(state, task))
+    if (child.isReady()) yield* Deferred.succeed(first, undefined)
+    const ended = yield* child.ended
+    running.delete(process)
+    if (state.stopping) return
+    if (!state.hasStarted && !child.isReady()) {
+      yield* Deferred.fail(failed, notStarted(process, ended))
+      return
+    }
+    // A child that somebody has stopped has not failed.
+    const wait_ms = ended.code === 0 && child.isReady() ? 0 : watched.died(yield* lifeMillis) - 1000
+    const { code, signal } = ended
+    yield* emit("server_process_ended", { process, exit_code: code ?? undefined, signal: signal ?? undefined, wait_ms })
+    yield* Effect.sleep(wait_ms)
+  }
+})
+
+/** Starts a child, and waits until it serves. */
+const begin = Effect.fnUntraced(function*(state: State, task: Task) {
+  const first = yield* Deferred.make<void>()
+  yield* supervised("process_kept", keep(state, task, first))
+  yield* Effect.raceFirst(Deferred.await(first), Deferred.await(state.failed))
+})
+
+/** Asks every child that serves. Returns the answers with the numbers of the children. */
+const askAll = ({ running }: State, question: Parameters<ChildProcess["ask"]>[0], millis?: number) => {
+  const asked = [...running].filter(([, child]) => child.isReady())
+  return Effect.forEach(asked, ([process, { ask }]) => {
+    const answer = millis === undefined
+      ? ask(question)
+      : Effect.map(Effect.timeoutOption(ask(question), millis), Option.getOrUndefined)
+    return Effect.map(answer, (given) => [process, given] as const)
+  }, { concurrency: Math.max(asked.length, 1) })
+}
+
+const refusalIn = (answers: ReadonlyArray<readonly [number, Answer]>): CommandFailed | undefined => {
+  for (const [process, answer] of answers) {
+    if (answer === undefined) return new CommandFailed({ code: 1, message: `Process ${process} ended meanwhile.` })
+    if (answer.type === "refused") {
+      return new CommandFailed({ code: answer.code === 3 ? 3 : 1, message: answer.message })
+    }
+  }
+  return undefined
+}
+
+/** Tells every child what keeps the service from being ready, whenever that changes. */
+const spread = ({ failing, running }: State) => {
+  let told = ""
+  const tell = Effect.map(lifeMillis, (life) => {
+    const now = failing(life)
+    if (told === now.join()) return
+    told = now.join()
+    for (const child of running.values()) child.tell({ type: "service", failing: now })
+  })
+  return supervised("process_readiness", Effect.repeat(tell, Schedule.spaced(betweenLooks)))
+}
+
+/** Makes the children for some tasks. `file` returns the configuration file in force. */
+export const makeChildren = (
+  tasks: ReadonlyArray<Task>,
+  file: () => ConfigFile
+): Effect.Effect<Children, never, Loops> =>
+  Effect.gen(function*() {
+    const loops = yield* Loops
+    const running = new Map<number, ChildProcess>()
+    const failing = (life: number): ReadonlyArray<string> => [
+      ...new Set([...loops.failing(life), ...[...running.values()].flatMap((child) => child.failing())])
+    ]
+    const state: State = {
+      loops,
+      file,
+      failing,
+      running,
+      starts: yield* Semaphore.make(tasks.length),
+      failed: yield* Deferred.make<never, CommandFailed>(),
+      hasStarted: false,
+      stopping: false
+    }
+    return {
+      failing,
+      begin: Effect.gen(function*() {
+        const [first, ...rest] = tasks.filter(({ process }) => process > 0)
+        for (const task of tasks.filter((task) => task.process === 0 || task === first)) yield* begin(state, task)
+        state.hasStarted = true
+        yield* Effect.forEach(rest, (task) => begin(state, task), { concurrency: tasks.length, discard: true })
+        yield* spread(state)
+      }),
+      scrape: Effect.suspend(() =>
+        Effect.map(
+          askAll(state, "scrape", scrapeMillis),
+          (answers) => mergeScrapes(answers.flatMap(([, given]) => given?.type === "scraped" ? [given.text] : []))
+        )
+      ),
+      reload: (next, publish) =>
+        state.starts.withPermits(tasks.length)(Effect.gen(function*() {
+          const answers = yield* askAll(state, { build: next })
+          const refusal = refusalIn(answers)
+          if (refusal !== undefined) {
+            for (const child of running.values()) child.tell({ type: "abandon" })
+            return yield* refusal
+          }
+          yield* publish
+          yield* askAll(state, "publish")
+          return Math.max(0, ...answers.map(([, answer]) => answer?.type === "built" ? answer.rebound : 0))
+        })),
+      stop: Effect.suspend(() => {
+        state.stopping = true
+        return Effect.forEach([...running.values()], ({ ended, stop }) => Effect.andThen(stop, ended), {
+          concurrency: tasks.length,
+          discard: true
+        })
+      })
+    }
+  })

@@ -1,0 +1,65 @@
+import * as Schema from "effect/Schema"
+import { everyRole } from "../domain/Role.ts"
+
+/*
+ * What a parent and the processes of its service tell each other. Both run the same build, so the words need not be
+ * compatible with those of another version.
+ */
+
+/** The configuration file as the parent has read it: its text, none if there is no file, or why it cannot be read. */
+const ReadFile = Schema.Struct({
+  path: Schema.String,
+  text: Schema.optionalKey(Schema.String),
+  fault: Schema.optionalKey(Schema.String)
+})
+
+const Roles = Schema.Array(Schema.Literals(everyRole))
+
+/** The part of the service that a child serves. */
+export const Task = Schema.Struct({
+  /** The number of the process. 0 is the one with the roles besides acme. */
+  process: Schema.Int,
+  /** The roles of this process. */
+  roles: Roles,
+  /** The roles of the service if this process logs for it what all of its processes have in common; empty otherwise. */
+  speaksFor: Roles,
+  /** How many ACME requests the process handles at once. */
+  requests: Schema.Int
+})
+
+/** The part of the service that a child serves. */
+export type Task = typeof Task.Type
+
+/** What a parent tells a child. Each question has an id, and the answer has the same id. */
+export const ToChild = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("begin"), task: Task, file: ReadFile }),
+  /** Prepare to serve this configuration. */
+  Schema.Struct({ type: Schema.Literal("build"), id: Schema.Int, file: ReadFile }),
+  /** Serve what was prepared. */
+  Schema.Struct({ type: Schema.Literal("publish"), id: Schema.Int }),
+  /** Drop what was prepared. */
+  Schema.Struct({ type: Schema.Literal("abandon") }),
+  Schema.Struct({ type: Schema.Literal("scrape"), id: Schema.Int }),
+  /** The loops and processes that keep the service from being ready. */
+  Schema.Struct({ type: Schema.Literal("service"), failing: Schema.Array(Schema.String) })
+])
+
+/** What a parent tells a child. */
+export type ToChild = typeof ToChild.Type
+
+/** What a child answers. */
+export const Reply = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("built"), id: Schema.Int, rebound: Schema.Int }),
+  Schema.Struct({ type: Schema.Literal("refused"), id: Schema.Int, code: Schema.Int, message: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("published"), id: Schema.Int }),
+  Schema.Struct({ type: Schema.Literal("scraped"), id: Schema.Int, text: Schema.String })
+])
+
+/** What a child answers. */
+export type Reply = typeof Reply.Type
+
+/** What a child tells its parent. The first state says that the child serves. */
+export const ToParent = Schema.Union([
+  Reply,
+  Schema.Struct({ type: Schema.Literal("state"), failing: Schema.Array(Schema.String) })
+])

@@ -1,0 +1,53 @@
+import cluster from "node:cluster"
+import { childVariable, stopMessage } from "./ChildVariable.ts"
+
+/** How a process ended: its exit code, or the signal that ended it. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+/** The functions that a parent gives for a child. */
+export interface Heard {
+  /** Called with each message of the child. */
+  readonly message: (message: unknown) => void
+  /** Called once, when the child has ended or could not be started. */
+  readonly ended: (how: Ended) => void
+}
+
+/** A child process of this process. */
+export interface Forked {
+  /** The process id. Undefined if the system could not start the process. */
+  readonly pid: number | undefined
+  /** Sends a message. A child that has ended gets none. */
+  readonly send: (message: object) => void
+  /** Asks the child to stop. A child that is not ready yet gets a signal, because it does not read messages yet. */
+  readonly stop: (isReady: boolean) => void
+}
+
+/**
+ * Starts this program once more, with the same command line, environment and output. This process binds the sockets on
+ * which its children listen, and accepts no connection itself: the children of one address share one socket, and each
+ * accepts from it (docs/decisions/processes.md, "One socket").
+ */
+export const fork = ({ ended, message }: Heard): Forked => {
+  cluster.schedulingPolicy = cluster.SCHED_NONE
+  const worker = cluster.fork({ [childVariable]: "1" })
+  worker.on("message", message)
+  worker.once("exit", (code, signal) => ended({ code, signal }))
+  // A child that was started reports its end by `exit`.
+  worker.on("error", () => {
+    if (worker.process.pid === undefined) ended({ code: 1, signal: null })
+  })
+  const send = (message: object): void => {
+    if (worker.isConnected()) worker.send(message, () => {})
+  }
+  return {
+    pid: worker.process.pid,
+    send,
+    stop: (isReady) => {
+      if (isReady) send(stopMessage)
+      else worker.process.kill("SIGTERM")
+    }
+  }
+}
