@@ -30,6 +30,8 @@ export interface Pipe extends Output {
 export interface Streams {
   readonly stdout: Output
   readonly stderr: Output
+  /** Whether other processes of the service write to the same streams. */
+  readonly isShared?: boolean
   readonly env: { readonly [name: string]: string | undefined }
 }
 

@@ -48,7 +48,7 @@ const serveProgram = (given: Roles, acceptsEmptyDatabase = false) =>
     const { fresh } = yield* Settings
     const loaded = yield* child?.loaded ?? fresh(roles)
     const { config } = loaded
-    const log = Logging.make(config, host, yield* Globals)
+    const log = Logging.make(config, { ...host, isShared: child !== undefined }, yield* Globals)
     // The process listens for exceptions all the time. If one occurs between two steps of the startup, the next step
     // fails with it.
     const process: Process = {

@@ -18,6 +18,11 @@ export interface SinkOptions {
   readonly flatten: boolean
   readonly colours: boolean
   /**
+   * Whether other processes write to the same stream. Then no write is longer than what a pipe takes as a whole, so that
+   * lines of different processes do not mix.
+   */
+  readonly isShared: boolean
+  /**
    * Writes whole lines, and calls `done` when the system has taken them, with the error if they were lost. A function
    * that never calls `done` counts as losing nothing.
    */
@@ -121,6 +126,25 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
+/** How many octets a pipe takes as a whole, whoever else writes to it (`PIPE_BUF` of Linux). */
+const wholeBytes = 4096
+
+/** Returns texts of whole lines that are not longer than {@link wholeBytes}, unless one line is. */
+const inPieces = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const pieces: Array<string> = []
+  let [piece, bytes] = ["", 0]
+  for (const line of lines) {
+    const more = Buffer.byteLength(line) + 1
+    if (bytes > 0 && bytes + more > wholeBytes) {
+      pieces.push(piece)
+      ;[piece, bytes] = ["", 0]
+    }
+    piece += `${line}\n`
+    bytes += more
+  }
+  return [...pieces, piece]
+}
+
 /** Makes the record that says how many writes were lost. It is written as soon as a write succeeds again. */
 const gap = (count: number): LogRecord => {
   const { level, outcome } = engineEvents.server_log_gap
@@ -160,7 +184,8 @@ export const make = (given: SinkOptions): Sink => {
       lines.push(render(gap(state.lost - told), options))
       told = state.lost
     }
-    options.write(`${lines.join("\n")}\n`, written)
+    if (!options.isShared) return options.write(`${lines.join("\n")}\n`, written)
+    for (const piece of inPieces(lines)) options.write(piece, written)
   }
   const log: EventLog = {
     enabled: (event, level) => {

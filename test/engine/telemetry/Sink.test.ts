@@ -20,7 +20,8 @@ const human = {
   json: false,
   spanEvents: "none" as const,
   flatten: false,
-  colours: false
+  colours: false,
+  isShared: false
 }
 const json = { ...human, json: true }
 
@@ -89,6 +90,23 @@ const remote = fc.array(
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202e\u200b\u{e0041}]/u
 
 describe("JSON records", () => {
+  it.effect("are written in pieces that a pipe takes as a whole, if other processes write to the stream too", () =>
+    Effect.gen(function*() {
+      const many = Effect.forEach(
+        Array.from({ length: 30 }, (_, index) => index),
+        (index) => rejected([`${index}-${"é".repeat(100)}`])
+      )
+      const alone = yield* writesOf(json, many)
+      const shared = yield* writesOf({ ...json, isShared: true }, many)
+      assert.lengthOf(alone, 1)
+      assert.strictEqual(shared.join("").split("\n").length, 31)
+      for (const piece of shared) {
+        assert.isAtMost(Buffer.byteLength(piece), 4096)
+        assert.isTrue(piece.endsWith("}\n"))
+      }
+      assert.isAbove(Buffer.byteLength(`${shared[0]}${shared[1]}`), 4096, "no more pieces than needed")
+    }))
+
   it.effect("have time, level, target, fields and span", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3, 4, 5, 6, 7))
