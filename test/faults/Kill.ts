@@ -49,3 +49,35 @@ export const killBetweenSyncs: Fault = {
   rounds: 10,
   run: killing(1, shared)
 }
+
+/** Kills a process of several under a parent, or lets it stop in order, and waits for its successor. */
+export const killChild: Fault = {
+  name: "kill -9 or SIGTERM under a parent",
+  databases: ["PostgreSQL"],
+  rounds: 10,
+  run: async (means) =>
+    under(
+      means,
+      { ...await siteOn(means), env: { ACME_SVC_SERVER__PROCESSES: "2" } },
+      async ({ chance, load, means: { rounds }, site: { acme } }) => {
+        const of = (event: string, process: number) =>
+          acme.records().filter(({ fields }) => fields["event"] === event && fields["process"] === process)
+        const ready = (process: number, times: number) => {
+          let seen = 0
+          const isLast = ({ fields }: ReturnType<typeof acme.records>[number]) =>
+            fields["process"] === process && ++seen >= times
+          return acme.waitForEvent("server_process_ready", { where: isLast })
+        }
+        for (const process of [0, 1, 2]) await ready(process, 1)
+        for (let round = 0; round < rounds; round++) {
+          await load.answers.more(20 + chance(8 * means.clients))
+          const victim = chance(3)
+          const before = of("server_process_ready", victim).length
+          const pid = Number(of("server_process_started", victim).at(-1)?.fields["pid"])
+          process.kill(pid, chance(2) === 0 ? "SIGKILL" : "SIGTERM")
+          await ready(victim, before + 1)
+        }
+        return rounds
+      }
+    )
+}

@@ -5,7 +5,7 @@ import { fullDisk } from "./Disk.ts"
 import { failedOverAsynchronously, failedOverLate, failedOverSynchronously, failedOverTwice } from "./FailedOver.ts"
 import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
-import { killApart, killBetweenSyncs, killOne } from "./Kill.ts"
+import { killApart, killBetweenSyncs, killChild, killOne } from "./Kill.ts"
 import { longQueue } from "./LongQueue.ts"
 import { queueing } from "./Newcomers.ts"
 import { poison } from "./Poison.ts"
@@ -24,6 +24,7 @@ export const faults: ReadonlyArray<Fault> = [
   killOne,
   killApart,
   killBetweenSyncs,
+  killChild,
   stopWorker,
   killWhileSigning,
   killWhileRelaying,
