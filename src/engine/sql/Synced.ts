@@ -43,3 +43,7 @@ export const oneSync = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A,
 /** Runs an effect for other fibers without waiting for the disk. Each of those fibers waits itself, by {@link synced}. */
 export const unsynced = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(self, neededSoFar, { commit: 0 })
+
+/** Runs an effect that outlives a request. Its reads and transactions wait for the disk, also within {@link oneSync}. */
+export const eachSynced = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(self, neededSoFar, undefined)

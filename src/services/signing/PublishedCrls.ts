@@ -6,6 +6,7 @@ import { isRevocationList, lacksEntries } from "../../crypto/x509/Crl.ts"
 import { emit } from "../../domain/words/Log.ts"
 import type { Database } from "../../engine/sql/Database.ts"
 import { StorageFailed } from "../../engine/sql/Database.ts"
+import { eachSynced } from "../../engine/sql/Synced.ts"
 import { makeRecorder } from "../../engine/sql/Unreadable.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import * as crls from "../../store/revocation/Crls.ts"
@@ -104,7 +105,7 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
             comparison.endedAt = yield* currentMillis
             yield* Deferred.succeed(verdict, exit._tag === "Success" ? exit.value : undefined)
           })
-          yield* Effect.forkIn(comparing, scope)
+          yield* Effect.forkIn(eachSynced(comparing), scope)
           return comparison
         })
         /** Returns whether the served list must continue to be served. Returns true while this is not known. */
