@@ -69,7 +69,7 @@ const measureOnce = async (
   try {
     await loader.call("target", service.directoryUrl)
     await loader.call("prepare", 2000)
-    await loader.call("run", { concurrency: clients, seconds: 4 })
+    await loader.call("run", { concurrency: clients, seconds: extent.issuances === undefined ? 4 : 1 })
     await loader.call("prepare", clients + (extent.issuances ?? Math.ceil((extent.seconds ?? 0) * 200)))
     let isOver = false
     const reading = readUntil(service.directoryUrl, () => isOver)

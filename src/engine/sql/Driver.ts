@@ -49,7 +49,7 @@ export interface Connections {
 
 /** The state of a server, by which a standby is compared with the server that it follows. */
 export interface Position {
-  /** The identifiers of a cluster and of a database in it. Copies of the database have the same identifiers. */
+  /** The numbers that a cluster and a database in it get when they are made. Copies of the database have the same. */
   readonly database: string
   /** The number that each promotion raises. */
   readonly timeline: number
