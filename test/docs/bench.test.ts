@@ -5,7 +5,9 @@ import { isInstalled } from "../support/Installed.ts"
 
 /* The documented benchmarks of the acts of clients. */
 
-const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(command)
+/** The program that a benchmark needs in addition, if there is one. */
+const neededBy = (command: string): "pebble" | "strace" | undefined =>
+  /--(?:pebble|relay)\b/.test(command) ? "pebble" : /--slow-disk\b/.test(command) ? "strace" : undefined
 
 describe.runIf(isFull)("programs that take a long time", () => {
   const run = benchmarked()
@@ -14,9 +16,10 @@ describe.runIf(isFull)("programs that take a long time", () => {
     "run as documented: %s",
     async (command) => {
       const { code, stderr, stdout } = await run(command)
-      if (needsPebble(command) && !isInstalled("pebble")) {
+      const needed = neededBy(command)
+      if (needed !== undefined && !isInstalled(needed)) {
         assert.strictEqual(code, 1, `${stdout}\n${stderr}`)
-        return assert.match(stderr, /pebble is not installed/)
+        return assert.include(stderr, `${needed} is not installed`)
       }
       assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
       assert.match(stdout, /issuances|jobs\/s|sign-ins|connections|first answer/)

@@ -7,7 +7,7 @@ import { text } from "./Documents.ts"
 /* Clients that may be absent. */
 
 /** Returns whether a client is installed. */
-export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble"): boolean =>
+export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble" | "strace"): boolean =>
   spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
 
 /** Whether the clients of the documents are installed. */

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process"
 import { setTimeout as delay } from "node:timers/promises"
 import type { load } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
@@ -94,6 +95,7 @@ const measureOnce = async (
 
 /** Measures both settings with each time of a sync, by turns, with the last number of clients of the options. */
 export const measureSlowDisk = async (options: Options, progress: Progress): Promise<ReadonlyArray<OnSlowDisk>> => {
+  if (spawnSync("strace", ["-V"]).error !== undefined) throw new Error("strace is not installed")
   const cells = delays.flatMap((syncMillis) => settings.map((synchronous) => ({ syncMillis, synchronous })))
   const turns: Array<OnSlowDisk> = []
   for (let round = 1; round <= (options.extent.issuances === undefined ? rounds : 1); round++) {
