@@ -53,7 +53,7 @@ export const tellLost = Effect.gen(function*() {
   yield* count("acme_svc_database_changes_lost_total", {}, lost.length)
 })
 
-/** Looks for lost changes every ten seconds, forever. While the database is unavailable, reports nothing. */
+/** Looks for lost changes every ten seconds, forever. Reports nothing while the database is unavailable. */
 export const watchLost: Effect.Effect<never, never, Database> = Effect.andThen(
   Effect.repeat(Effect.delay(Effect.ignore(tellLost), `${lookEverySeconds} seconds`), Schedule.forever),
   Effect.never

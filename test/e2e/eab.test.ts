@@ -48,7 +48,7 @@ class Commands {
     return stdout
   }
 
-  /** Returns the output of a command that must be refused with an exit code. */
+  /** Returns the error output of a command that must fail with the given exit code. */
   async refused(code: number, ...words: ReadonlyArray<string>): Promise<string> {
     const ended = await this.run(...words)
     assert.deepStrictEqual([ended.code, ended.stdout], [code, ""], `${words.join(" ")}: ${ended.stderr}`)

@@ -75,7 +75,7 @@ const run = (container: Container, line: ReadonlyArray<string>, variables?: Read
   return runCommand("unshare", words, { env })
 }
 
-/** Makes the folders over which engines mount, and a volume with the owner that the image gives it. */
+/** Makes the folders on which container engines mount file systems, and a volume with the owner that the image gives it. */
 const containerOf = (root: string, config: ImageConfig, directory: string): Container => {
   const [data, settings] = [join(directory, "data"), join(directory, "settings")]
   for (const folder of [join(root, "proc"), join(root, "dev"), data, settings]) mkdirSync(folder)

@@ -5,10 +5,7 @@ import { apiToken, csrfToken, ids, sessionToken } from "./Ground.ts"
 import type { Group, RequestPlay } from "./Play.ts"
 import { bearer, distinct, nobody, nouns, seatOf, session } from "./Play.ts"
 
-/*
- * The requests to the API, which use every route with correct parts, and with each of its parts wrong, one after the
- * other.
- */
+/* For every route of the API: a correct request, and requests that each have one wrong parameter or body member. */
 
 type Seat = Pick<RequestPlay, "by"> & Partial<Pick<RequestPlay, "cookie" | "csrf" | "headers">>
 

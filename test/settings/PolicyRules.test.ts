@@ -33,7 +33,7 @@ describe("a valid policy", () => {
     assert.deepStrictEqual(valueAt(resolved, "filter.check"), resolved.config.filter.check)
   })
 
-  it("can be set by the environment only", () => {
+  it("can be set entirely through environment variables", () => {
     const { config } = accepted({
       env: {
         ACME_SVC_FILTER__RULES: "from-here",

@@ -32,7 +32,7 @@ const only = ([fault, ...more]: ReadonlyArray<Fault>): Fault => {
 /** Returns the only mistake in the sources. */
 export const refusedFor = (sources: Partial<Sources>): Fault => only(refused(sources))
 
-/** Returns the mistakes that are found, whether the sources are refused or the mistakes are in parts that are off. */
+/** Returns the mistakes for which the sources are refused or, if they are accepted, those in parts that are off. */
 export const found = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
   Result.match(resolveConfig(inputs(sources)), {
     onFailure: ({ faults }) => faults,

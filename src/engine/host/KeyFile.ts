@@ -96,8 +96,8 @@ export interface NewFile {
   /** The permission bits, such as 0o600. The umask of the process does not change them. */
   readonly mode: number
   /**
-   * A text that nobody can guess. It is part of the name of the file until the file is complete, so it has only
-   * characters that file names may have.
+   * A string that nobody can guess. It is part of the name of the file until the file is complete, so it must have only
+   * characters that are allowed in file names.
    */
   readonly suffix: string
 }

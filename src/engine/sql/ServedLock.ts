@@ -13,7 +13,7 @@ import { statement } from "./Statement.ts"
 
 const key = 473_821_902
 
-/** SQL that shares the lock until the session ends. It is false if a command has the lock exclusively. */
+/** An SQL expression that takes a share of the lock until the session ends. False if a command has the lock exclusively. */
 export const shareLock = `pg_try_advisory_lock_shared(${key})`
 
 /**

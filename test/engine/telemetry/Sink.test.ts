@@ -402,7 +402,7 @@ describe("the lines of the log", () => {
       )
     }))
 
-  it.effect("are lost if the reader has ended, and their callers continue", () =>
+  it.effect("are lost if the reader has stopped reading, and the code that logs them continues", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
         Effect.sync(() =>

@@ -58,7 +58,7 @@ describe("every key that clients send", () => {
       assert.strictEqual(first, again)
     }).pipe(Effect.provide(PublicKeys.layer([]))))
 
-  it.effect("is not checked against a list that cannot be read", () =>
+  it.effect("cannot be checked if a blocklist is unreadable or malformed, and the error names the file", () =>
     Effect.gen(function*() {
       const said = (path: string) => Effect.map(Effect.flip(judged([path], spkiOf(ecKey))), ({ message }) => message)
       assert.strictEqual(

@@ -95,7 +95,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), kinds.length - 2)
     }))
 
-  test("of an algorithm that the profile no longer accepts get an error that lists the accepted algorithms, and malformed keys are refused as malformed", () =>
+  test("are refused with badSignatureAlgorithm if the profile no longer accepts their algorithm, and with badPublicKey if they are malformed", () =>
     Effect.gen(function*() {
       const [, , , , [, ed] = []] = kinds
       const key = acmeKey(ed?.())

@@ -87,7 +87,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
       }))
 
-    test("cannot be guessed in an open session, because wrong ones count like sign-ins from the address", () =>
+    test("cannot be guessed in an open session, because each wrong password counts as a failed sign-in of the address", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")

@@ -269,7 +269,7 @@ describe("an order at the upstream", () => {
       assert.strictEqual(kidOf(), `${ca}/acct/2`)
     }))
 
-  it.effect("may be tried again as long as there is time if the upstream is unreachable", () =>
+  it.effect("may be tried again until its time is up if the upstream answers 503", () =>
     Effect.gen(function*() {
       for (const [spentSeconds, cause] of [[0, "signer_failed"], [299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { spentSeconds })
