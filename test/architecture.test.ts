@@ -77,7 +77,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "@effect/platform-node": ["app/Program.ts"],
   "effect/cli": ["app/Cli.ts", "app/Commands.ts", "app/commands"],
   "effect/http-api": ["surfaces/operator"],
-  "better-sqlite3": ["Sqlite", "sqliteCheckpointer", "sqliteReader"].map((file) => `engine/sql/${file}.ts`),
+  "better-sqlite3": ["SqliteConnection", "sqliteCheckpointer", "sqliteReader"].map((file) => `engine/sql/${file}.ts`),
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["crypto/jose/Library.ts"],
   "minijinja-js": ["engine/template/Engine.ts", "engine/template/Machine.ts"],

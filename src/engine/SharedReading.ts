@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Semaphore from "effect/Semaphore"
+import { eachSynced } from "./sql/Synced.ts"
 import { currentMillis } from "./Time.ts"
 
 /**
@@ -17,7 +18,7 @@ export const makeSharedReading = <A, E, R>(
       const last = yield* Ref.get(kept)
       // The value also counts as old if the clock was set back.
       if (last !== undefined && now - last.at < millis && now >= last.at) return last.value
-      const value = yield* read
+      const value = yield* eachSynced(read)
       yield* Ref.set(kept, { at: now, value })
       return value
     }))

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Database } from "../../src/engine/sql/Database.ts"
 import type { Connection } from "../../src/engine/sql/Driver.ts"
-import type { SqliteOptions } from "../../src/engine/sql/Sqlite.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
+import type { SqliteOptions } from "../../src/engine/sql/SqliteConnection.ts"
 
 /*
  * The database after a power cut. A synced commit is kept, as is every commit before it. Of the unsynced commits, the

@@ -106,7 +106,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   },
   {
     name: "commits are not synced, whatever is asked for",
-    file: "src/engine/sql/Sqlite.ts",
+    file: "src/engine/sql/SqliteConnection.ts",
     guard: "`synchronous = ${atCommit}`",
     without: "\"synchronous = normal\""
   },

@@ -8,6 +8,7 @@ import { makeGroupCommit } from "../../src/engine/sql/GroupCommit.ts"
 import * as Migrations from "../../src/engine/sql/Migrations.ts"
 import { SqlError } from "../../src/engine/sql/SqlError.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
+import type { SqliteOptions } from "../../src/engine/sql/SqliteConnection.ts"
 import { synced } from "../../src/engine/sql/Synced.ts"
 import { migrationsOf } from "../support/Graph.ts"
 import { Disk, syncsCommits } from "./Disk.ts"
@@ -39,7 +40,7 @@ export interface Mishaps {
 }
 
 /** Opens a database in memory by the service's own layer. Returns its driver, and the engine below it. */
-const openEngine = (synchronous: Sqlite.SqliteOptions["synchronous"]) =>
+const openEngine = (synchronous: SqliteOptions["synchronous"]) =>
   Effect.gen(function*() {
     const engines = new Set<Engine.Database>()
     const { prepare } = Engine.prototype
@@ -108,7 +109,7 @@ export interface Store {
  * the tables to which the transaction wrote.
  */
 export const openStore = (
-  synchronous: Sqlite.SqliteOptions["synchronous"],
+  synchronous: SqliteOptions["synchronous"],
   mishaps: Mishaps,
   committed: (written: ReadonlySet<string>) => void,
   /** Calls back when the machine has written its unsynced data to the disk. */

@@ -1,7 +1,7 @@
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { Database } from "../../src/engine/sql/Database.ts"
-import type * as Sqlite from "../../src/engine/sql/Sqlite.ts"
+import type { SqliteOptions } from "../../src/engine/sql/SqliteConnection.ts"
 import { sql } from "../support/OpenDatabase.ts"
 import { syncsCommits } from "./Disk.ts"
 import { Machine } from "./Machine.ts"
@@ -23,7 +23,7 @@ describe("the disk of a simulation", () => {
    * Commits the nonces of three accounts separately, and then cuts the power. Returns how many commits were lost, and
    * what is left.
    */
-  const afterCut = async (synchronous: Sqlite.SqliteOptions["synchronous"], syncs = Number.POSITIVE_INFINITY) => {
+  const afterCut = async (synchronous: SqliteOptions["synchronous"], syncs = Number.POSITIVE_INFINITY) => {
     scope = await Effect.runPromise(Scope.make())
     let left = syncs
     const sync = (_: unknown, ended: () => void) => void (left-- > 0 && ended())

@@ -4,7 +4,7 @@ import * as Fs from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
 import { SqlError } from "./SqlError.ts"
-import type { Answer, Mode } from "./sqliteCheckpointer.ts"
+import type { Answer, Copied, Mode } from "./sqliteCheckpointer.ts"
 
 /*
  * Keeps the write-ahead file of a SQLite database small, without making the event loop wait for the disk. A commit only
@@ -26,47 +26,48 @@ const program = (): URL => {
   return files.find((file) => Fs.existsSync(fileURLToPath(file))) ?? new URL(names[0] ?? here, here)
 }
 
+/** How long the end of the thread is awaited. A copy that waits for the disk cannot be interrupted. */
+const patienceMillis = 5000
+
 /** Starts the thread, and returns the function that asks it to copy. If the thread ends by itself, this is a defect. */
 const startThread = (
   path: string
-): Effect.Effect<(mode: Mode) => Effect.Effect<number, SqlError>, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
+): Effect.Effect<(mode: Mode) => Effect.Effect<Copied, SqlError>, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const thread = yield* Effect.acquireRelease(
       Effect.sync(() => new Worker(program(), { workerData: path })),
-      (thread) => Effect.promise(() => thread.terminate())
-    ),
-    (thread) => (mode) =>
+      (thread) => Effect.timeoutOption(Effect.interruptible(Effect.promise(() => thread.terminate())), patienceMillis)
+    )
+    let broken: Effect.Effect<never> | undefined
+    let answer: ((result: Effect.Effect<Copied, SqlError>) => void) | undefined
+    const fail = (error: unknown) => {
+      broken ??= Effect.die(error)
+      answer?.(broken)
+    }
+    thread.on("error", fail)
+    thread.on("exit", (code) => fail(new Error(`the thread of the checkpoints ended with ${code}`)))
+    thread.on("message", (said: Answer) => {
+      answer?.(
+        "frames" in said
+          ? Effect.succeed(said)
+          : Effect.fail(new SqlError({ cause: Object.assign(new Error(said.message), { code: said.code }) }))
+      )
+    })
+    return (mode) =>
       Effect.callback((resume) => {
-        const stop = () => {
-          thread.off("message", answered)
-          thread.off("error", broken)
-          thread.off("exit", ended)
-        }
-        const answered = (answer: Answer) => {
-          stop()
-          resume(
-            "frames" in answer
-              ? Effect.succeed(answer.frames)
-              : Effect.fail(new SqlError({ cause: Object.assign(new Error(answer.message), { code: answer.code }) }))
-          )
-        }
-        const broken = (error: unknown) => {
-          stop()
-          resume(Effect.die(error))
-        }
-        const ended = (code: number) => broken(new Error(`the thread of the checkpoints ended with ${code}`))
-        thread.on("message", answered)
-        thread.on("error", broken)
-        thread.on("exit", ended)
+        if (broken !== undefined) return resume(broken)
+        answer = resume
         thread.postMessage(mode)
-        return Effect.sync(stop)
+        return Effect.sync(() => void (answer = undefined))
       })
-  )
+  })
+
+/** If more frames than this were not copied, a reader still needs an old state of the database. */
+const fewFrames = 1024
 
 /**
  * Makes the checkpoints of a file. `grown` waits for some more commits, and `alone` runs an effect while this process
- * writes nothing. A failed checkpoint is passed to `failed` and tried again after more commits. Nothing is lost: the
- * write-ahead file only grows.
+ * writes nothing. A failed checkpoint is passed to `failed`, and tried again after more commits.
  */
 export const checkpoints = (options: {
   readonly path: string
@@ -78,12 +79,11 @@ export const checkpoints = (options: {
     const copy = yield* startThread(options.path)
     let due = mostFrames
     const pass = Effect.gen(function*() {
-      if ((yield* copy("NOOP")) < due) return
-      yield* copy("PASSIVE")
-      yield* options.alone(copy("RESTART"))
-      yield* options.grown
-      // If a reader prevented the reuse of the file, the file still has all frames.
-      due = mostFrames + Math.max(0, (yield* copy("NOOP")) - mostFrames)
+      if ((yield* copy("NOOP")).frames < due) return
+      const { copied, frames } = yield* copy("PASSIVE")
+      // Writers do not wait while a reader prevents the reuse of the file anyway.
+      const isReusable = frames - copied <= fewFrames && !(yield* options.alone(copy("RESTART"))).isBusy
+      due = isReusable ? mostFrames : frames + mostFrames
     })
     for (;;) {
       yield* options.grown

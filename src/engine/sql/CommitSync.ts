@@ -41,7 +41,7 @@ export const makeCommitSync = (options: {
   // Commit 1 stands for everything that the database contains at startup. A killed process may have left it unsynced.
   let last = 1
   let synced = 0
-  let others = options.othersCommits()
+  let others: unknown
   let isRunning = false
   let failure: Error | undefined
   const waiting = new Set<Waiter>()
@@ -83,7 +83,12 @@ export const makeCommitSync = (options: {
     })
 
   const lastCommit = () => {
-    const now = options.othersCommits()
+    let now: unknown
+    try {
+      now = options.othersCommits()
+    } catch {
+      now = Symbol("unknown") // an additional sync is safe
+    }
     if (now !== others) {
       others = now
       last++

@@ -3,6 +3,7 @@ import { currentMillis } from "../Time.ts"
 import type { StorageFailed } from "./Database.ts"
 import { Database } from "./Database.ts"
 import type { Driver } from "./Driver.ts"
+import { eachSynced } from "./Synced.ts"
 
 /*
  * Keeps totals for a while, because they are expensive to count (docs/decisions/readers.md, "Totals that are kept").
@@ -45,7 +46,7 @@ export const kept = Effect.fnUntraced(function*<A, R>(
   if (before !== undefined && now < before.untilMillis && before.untilMillis - now <= longestMillis) {
     return before.value as A
   }
-  const value = yield* count
+  const value = yield* eachSynced(count) // others get it without a read of their own
   known.delete(key)
   const rows = rowsOf(value)
   if (rows > freeRows) {

@@ -44,6 +44,9 @@ export const oneSync = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A,
 export const unsynced = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(self, neededSoFar, { commit: 0 })
 
-/** Runs an effect that outlives a request. Its reads and transactions wait for the disk, also within {@link oneSync}. */
+/**
+ * Runs an effect whose result outlives a request or is shared by several. Its reads and transactions wait for the disk,
+ * also within {@link oneSync}.
+ */
 export const eachSynced = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(self, neededSoFar, undefined)

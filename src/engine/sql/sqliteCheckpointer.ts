@@ -12,8 +12,18 @@ import { parentPort, workerData } from "node:worker_threads"
  */
 export type Mode = "NOOP" | "PASSIVE" | "RESTART"
 
-/** The frames in the write-ahead file, or the reason why the copying failed. */
-export type Answer = { readonly frames: number } | { readonly code: string; readonly message: string }
+/** The state of the write-ahead file after a copy. */
+export interface Copied {
+  /** The frames in the file. */
+  readonly frames: number
+  /** How many of them are in the main file. */
+  readonly copied: number
+  /** Whether a reader or a writer of another process prevented the complete copy. */
+  readonly isBusy: boolean
+}
+
+/** The state of the file, or the reason why the copying failed. */
+export type Answer = Copied | { readonly code: string; readonly message: string }
 
 /** How many milliseconds a `RESTART` waits for readers, and for writers of other processes. */
 const patienceMillis = 50
@@ -29,8 +39,10 @@ const open = (): Sqlite.Database => {
 const answer = (mode: Mode): Answer => {
   try {
     database ??= open()
-    const [row] = database.pragma(`wal_checkpoint(${mode})`) as ReadonlyArray<{ readonly log: number }>
-    return { frames: row?.log ?? 0 }
+    const [row] = database.pragma(`wal_checkpoint(${mode})`) as ReadonlyArray<
+      { readonly busy: number; readonly log: number; readonly checkpointed: number }
+    >
+    return { frames: row?.log ?? 0, copied: row?.checkpointed ?? 0, isBusy: row?.busy !== 0 }
   } catch (error) {
     if (!(error instanceof Error)) throw error
     return { code: "code" in error ? String(error.code) : "", message: error.message }

@@ -9,6 +9,7 @@ import { emit } from "../../domain/words/Log.ts"
 import type { Answer, Request } from "../../engine/http/Message.ts"
 import { json } from "../../engine/http/Message.ts"
 import { Database } from "../../engine/sql/Database.ts"
+import { eachSynced } from "../../engine/sql/Synced.ts"
 import type { Exported } from "../../operations/operator/Exports.ts"
 import type { Requester } from "../../operations/operator/identity/Identity.ts"
 import { operatorOf } from "../../operations/operator/identity/Identity.ts"
@@ -123,9 +124,12 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
   return (sender?.kind === "session" ? Context.add(given, ActingSession, sender) : given) as Context.Context<OfRequest>
 }
 
-/** Answers with a file that is sent while its rows are read. The export is logged after the whole file was sent. */
+/**
+ * Answers with a file that is sent while its rows are read. The export is logged after the whole file was sent. The rows
+ * are read after the answer has begun, so each read waits for the disk itself.
+ */
 export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported, username: string | undefined) =>
-  Effect.map(Effect.context<Database>(), (context): Answer => {
+  Effect.map(eachSynced(Effect.context<Database>()), (context): Answer => {
     let octets = 0
     const counted = Stream.tap(Stream.encodeText(text), (chunk) => Effect.sync(() => void (octets += chunk.length)))
     const told = Effect.suspend(() => emit("admin_export_completed", { username, list, format, body_bytes: octets }))

@@ -11,7 +11,7 @@ import { aside, Database, transaction } from "../../../src/engine/sql/Database.t
 import { all, run } from "../../../src/engine/sql/Query.ts"
 import * as Sqlite from "../../../src/engine/sql/Sqlite.ts"
 import { statement } from "../../../src/engine/sql/Statement.ts"
-import { oneSync } from "../../../src/engine/sql/Synced.ts"
+import { eachSynced, oneSync } from "../../../src/engine/sql/Synced.ts"
 
 /* `database.sqlite.synchronous = "grouped"` over a file, with syncs that the test lets end. */
 
@@ -218,8 +218,50 @@ describe("a file whose commits share syncs", () => {
         assert.isTrue(Exit.isFailure(yield* Effect.exit(all(list, {}))))
         assert.strictEqual(
           yield* Fiber.join(lost),
-          `The write-ahead file ${path}-wal could not be written to the disk: EIO: i/o error, fdatasync. The last changes may be lost, and no client was told about them. Check the disk, then start again.`
+          `The database ${path} could not be written to the disk: EIO: i/o error, fdatasync. The last changes may be lost, and no client was told about them. Check the disk, then start again.`
         )
+      })
+    ))
+
+  it.live("is lost if its write-ahead file is removed, because syncs of a nameless file keep nothing", () =>
+    within(({ driver, path }) =>
+      Effect.gen(function*() {
+        yield* run(insert, { name: "a", size: 1 })
+        fs.renameSync(`${path}-wal`, `${path}.away`)
+        assert.include(yield* driver.lost ?? Effect.never, `The database file ${path}-wal was removed`)
+      })
+    ))
+
+  it.live("is synced at each commit as long as it has no write-ahead file, as a copy of a database", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const path = join(yield* folder, "copy.db")
+      const engine = new Engine(path)
+      engine.exec("CREATE TABLE things (name TEXT NOT NULL, size INTEGER NOT NULL)")
+      engine.close()
+      const copy = Context.get(
+        yield* Layer.build(Sqlite.layer({ path, synchronous: "grouped", mustExist: true })),
+        Database
+      )
+      yield* Effect.gen(function*() {
+        yield* run(insert, { name: "a", size: 1 })
+        assert.strictEqual(yield* pragma("synchronous"), 2)
+      }).pipe(Effect.provideService(Database, copy))
+    })))
+
+  it.live("lets the pages of a stream wait, which are read after the answer of their request", () =>
+    within(({ syncs }) =>
+      Effect.gen(function*() {
+        const page = yield* oneSync(Effect.map(
+          eachSynced(Effect.context<Database>()),
+          (context) => Effect.provideContext(all(list, {}), context)
+        ))
+        yield* syncs.hold
+        const writing = yield* begun(run(insert, { name: "a", size: 1 }))
+        yield* syncs.asked
+        const reading = yield* begun(oneSync(page))
+        assert.isUndefined(reading.pollUnsafe())
+        yield* syncs.letGo
+        yield* Fiber.joinAll([writing, reading])
       })
     ))
 
