@@ -10,7 +10,7 @@ const preload = new URL("Poisoned.ts", import.meta.url).href
 
 /**
  * Returns whether a loop is left out, because its work ends by itself, begins with an event that does not happen here,
- * or uses another database.
+ * uses another database, or belongs to a parent and its children.
  */
 const isNotPlayed = (loop: string, { database }: Means): boolean =>
   [
@@ -24,6 +24,7 @@ const isNotPlayed = (loop: string, { database }: Means): boolean =>
   ].includes(
     loop
   ) ||
+  loop.startsWith("process_") ||
   (database === "SQLite" && loop === "job_ends_heard")
 
 const statusOf = async (url: string): Promise<number> => (await fetch(url)).status
