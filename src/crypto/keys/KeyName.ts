@@ -1,6 +1,7 @@
 import * as Result from "effect/Result"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { modulusOf } from "./KeyWeakness.ts"
+import { mlDsaOf } from "./MlDsa.ts"
 import { ED25519, readAlgorithm } from "./WeakKey.ts"
 
 const curves: { readonly [oid: string]: string } = {
@@ -10,8 +11,8 @@ const curves: { readonly [oid: string]: string } = {
 }
 
 /**
- * Returns a readable name of a key: `ecdsa-p256`, `rsa-2048`, `ed25519`, or `unknown`. Only the octets of the
- * SubjectPublicKeyInfo are read, because lists show many keys, and an import of each key would cost much more.
+ * Returns a readable name of a key: `ecdsa-p256`, `rsa-2048`, `ed25519`, `ml-dsa-44`, or `unknown`. Only the octets of
+ * the SubjectPublicKeyInfo are read, because lists show many keys, and an import of each key would cost much more.
  */
 export const keyName = (spki: Uint8Array): string => {
   const modulus = modulusOf(spki)
@@ -25,6 +26,8 @@ export const keyName = (spki: Uint8Array): string => {
   if (Result.isFailure(algorithm)) return "unknown"
   const { oid, parameters = new Uint8Array() } = algorithm.success
   if (oid === ED25519) return "ed25519"
+  const set = mlDsaOf(oid)
+  if (set !== undefined) return set.name
   const curve = Result.getOrElse(decode(parameters, (reader) => reader.oid()), () => "")
   return curves[curve] ?? "unknown"
 }
