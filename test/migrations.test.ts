@@ -50,7 +50,8 @@ const frozen = {
     "0037_expiry.sql": "dba80c7ef0253d6b3b128b11144431373020f1a876bcef73492af971fdd50b54",
     "0038_nonce_moments.sql": "6fc1afc05236a614c57d112f821eaa7792c41dc139409d6de601c82fd7a8eeba",
     "0039_unlogged_nonces.sql": "66ff1492691634120f018068dbf99a6c717f3eb834da4d04407718e07b0779bb",
-    "0040_shared_syncs.sql": "69f72eda4da61a91b4c3742cabe760106de612fcaca525c024531ac585c63fc4"
+    "0040_shared_syncs.sql": "69f72eda4da61a91b4c3742cabe760106de612fcaca525c024531ac585c63fc4",
+    "0042_kinds.sql": "e0ee0cef6c6b8a808e6e7eb481af1151ecbdb3a642fb1583798840a30cb37493"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -86,7 +87,8 @@ const frozen = {
     "0037_expiry.sql": "3e93853a99e912608298ef768c21081691e4e291a2039510193554c9bc28449a",
     "0038_nonce_moments.sql": "6af765978719c7e3da9e62bb196312cdadbd904c08a5756f95b8846451abc813",
     "0039_unlogged_nonces.sql": "c8b12dfe9297aaf2e87f9af07dc514f2474643652ec7a8e5db9bdeb63257f1b9",
-    "0040_shared_syncs.sql": "57d19acd652505ee73e2e6a12d66a1898d4b053ad2a06e9ab9fd40ac1bb23db3"
+    "0040_shared_syncs.sql": "57d19acd652505ee73e2e6a12d66a1898d4b053ad2a06e9ab9fd40ac1bb23db3",
+    "0042_kinds.sql": "c1cf96c2a77fdc833937aac8e080b2a0301064e9311ecd6f0d9c3eebdf40a32a"
   }
 } as const
 

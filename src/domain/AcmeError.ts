@@ -54,7 +54,14 @@ export class MalformedIdentifier
  * The certificate profile is not offered. `profile` is the certificate profile that the client requests
  * (draft-ietf-acme-profiles).
  */
-export class InvalidProfile extends Data.TaggedError("InvalidProfile")<{ readonly profile: string }> {}
+/**
+ * The client asks for a certificate profile that is not offered to it. `offered` lists the names that are
+ * (draft-ietf-acme-profiles).
+ */
+export class InvalidProfile extends Data.TaggedError("InvalidProfile")<{
+  readonly profile: string
+  readonly offered: ReadonlyArray<string>
+}> {}
 /** The policy of the profile refuses the order as a whole, not because of a particular name. */
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** No worker can sign for the profile at present. */
@@ -136,6 +143,8 @@ export class AlpnCertificateMismatched
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
 /** The client deactivated an authorization of the order before finalize. */
 export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDeactivated")<{ readonly name: string }> {}
+/** The configuration no longer has the kind of certificate for which the order was placed. */
+export class KindRemoved extends Data.TaggedError("KindRemoved")<{ readonly kind: string }> {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /**
@@ -183,6 +192,7 @@ export type ChallengeFailed =
 export type IssuanceFailed =
   | BadCsr
   | AuthorizationDeactivated
+  | KindRemoved
   | AuthorityWithdrawn
   | IssuanceAbandoned
   | UpstreamRefusedOrder
@@ -248,6 +258,7 @@ export type AcmeError =
   | AlpnCertificateMismatched
   | ValidationAbandoned
   | AuthorizationDeactivated
+  | KindRemoved
   | AuthorityWithdrawn
   | IssuanceAbandoned
   | UpstreamRefusedOrder

@@ -78,6 +78,7 @@ export type IssueFailureCause =
   | "filter_denied"
   | "filter_undecided"
   | "authority_withdrawn"
+  | "kind_removed"
   | "attempts_exhausted"
   | "cancelled"
   | "order_expired"

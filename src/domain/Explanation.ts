@@ -131,6 +131,10 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
     "The account or an authorization was deactivated before signing.",
     "Order again with a valid account."
   ],
+  kind_removed: [
+    "The configuration no longer has the kind of certificate that was ordered.",
+    "`acme-svc kinds list` shows the kinds that there are; order again with one of them."
+  ],
   attempts_exhausted: ["The signer failed each time.", "See the job's last error; repair the backend, order again."],
   cancelled: ["An operator cancelled the job.", "The audit row names who."],
   order_expired: [
@@ -153,10 +157,11 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
   ]
 }
 
-type OwnType = "badCSR" | "unauthorized" | "serverInternal"
+type OwnType = "badCSR" | "invalidProfile" | "unauthorized" | "serverInternal"
 
 const ownWords: { readonly [T in OwnType]: Words } = {
   badCSR: causeWords.bad_csr,
+  invalidProfile: causeWords.kind_removed,
   unauthorized: causeWords.authority_withdrawn,
   serverInternal: [
     "The certificate could not be issued here, and the audit row that says why is gone.",

@@ -55,6 +55,10 @@ export interface Order {
   readonly error: ProblemDocument | undefined
   readonly createdAt: number
   readonly expiresAt: number | undefined
+  /** The kind of certificate. Absent for the kind `default`. */
+  readonly kind: string | undefined
+  /** 1 if a worker that does not know kinds and scopes must not sign for the order. */
+  readonly restricted: number | undefined
 }
 
 /**

@@ -105,8 +105,17 @@ const table = {
   InvalidProfile: {
     type: "invalidProfile",
     status: 400,
-    detail: ({ profile }) =>
-      `This server offers no certificate profile to choose, and so not ${shownName(profile)}; order without one.`
+    detail: ({ offered, profile }) =>
+      offered.length === 0
+        ? `This server offers no certificate profile to choose, and so not ${shownName(profile)}; order without one.`
+        : `The certificate profile ${shownName(profile)} is not offered; ${offered.join(", ")} ${
+          offered.length === 1 ? "is" : "are"
+        }.`
+  },
+  KindRemoved: {
+    type: "invalidProfile",
+    status: 400,
+    detail: ({ kind }) => `The certificate profile ${kind} of the order is no longer offered; place a new order.`
   },
   RejectedIdentifier: { type: "rejectedIdentifier", status: 403, detail: saidOfName, more: aboutIdentifier },
   OrderRefused: { type: "rejectedIdentifier", status: 403, detail: said },

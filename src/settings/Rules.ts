@@ -3,6 +3,7 @@ import { sectionText } from "../engine/config/Section.ts"
 import { parseProxy } from "../engine/net/Proxy.ts"
 import { adminFindings } from "./AdminRules.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
+import { certificateFindings } from "./CertificateRules.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
 import { notifyFindings } from "./NotifyRules.ts"
@@ -244,6 +245,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     sharedKeys,
     separateCas,
     namedCas,
+    certificateFindings,
     policyFindings,
     adminFindings,
     notifyFindings

@@ -32,6 +32,7 @@ import {
 import { metadataServices } from "../engine/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"
+import { certificates } from "./CertificateTable.ts"
 import { databaseUrl, postgresUrl } from "./DatabaseUrl.ts"
 import { logFilter } from "./LogFilterForm.ts"
 import { notify } from "./NotifyTable.ts"
@@ -251,6 +252,7 @@ export const Table = Schema.Struct({
     )
   }),
   signer,
+  certificates,
   filter,
   ipam,
   meta,
@@ -316,6 +318,7 @@ export const Table = Schema.Struct({
       limits,
       meta,
       signer,
+      certificates,
       filter,
       ipam,
       challenge,

@@ -34,6 +34,8 @@ const example = {
   code: 7,
   algorithms: ["ES256", "RS256"],
   profile: "tlsserver",
+  kind: "mutual",
+  offered: [] as ReadonlyArray<string>,
   index: 0,
   status: "pending"
 }
@@ -41,7 +43,8 @@ const example = {
 /** Further examples of the failures that have several sentences. */
 const others: { readonly [tag: string]: ReadonlyArray<object> } = {
   RateLimited: Object.keys(limitedThings).slice(1).map((limit) => ({ limit })),
-  TxtMismatched: [{ answers: 0 }]
+  TxtMismatched: [{ answers: 0 }],
+  InvalidProfile: [{ offered: ["default"] }, { offered: ["default", "mutual"] }]
 }
 
 type FailureClass = new(given: object) => AcmeError

@@ -4,8 +4,10 @@ import { randomBytes } from "node:crypto"
 import { generateCa } from "../../src/crypto/x509/CaCertificate.ts"
 import type { CaMaterial } from "../../src/crypto/x509/CaMaterial.ts"
 import { loadCa } from "../../src/crypto/x509/CaMaterial.ts"
+import { keyPurposes } from "../../src/crypto/x509/KeyPurpose.ts"
 import type { LeafIssuer, LeafRequest } from "../../src/crypto/x509/Leaf.ts"
 import { makeLeafIssuer, serialFrom } from "../../src/crypto/x509/Leaf.ts"
+import { leafContent } from "../../src/crypto/x509/LeafContent.ts"
 import type { LintIssuer } from "../../src/crypto/x509/Lint.ts"
 import type { CaKeyType } from "../../src/crypto/x509/SelfSigned.ts"
 import { ecKey, spkiOf } from "./Pki.ts"
@@ -54,11 +56,15 @@ export const makeCa = (keyType: CaKeyType, urls = true): Promise<TestCa> =>
     (pair) => caOf(pair, urls)
   ))
 
+/** What certificates of the kind `default` contain. */
+const serverContent = leafContent({ usages: [keyPurposes.server_auth], policies: [], subject: [] })
+
 export const requestOf = (parts: Partial<LeafRequest> = {}): LeafRequest => ({
   spki: spkiOf(ecKey),
   keyType: "ecdsa",
   names: ["a.example.com", "*.b.example.com"],
   commonName: undefined,
+  content: serverContent,
   serial: newSerial(),
   notBefore: NOW - 3600,
   notAfter: NOW + 90 * DAY,

@@ -80,7 +80,9 @@ const parts = fc.record({
   accountId: fc.uuid(),
   code: fc.integer(),
   algorithms: fc.constant(["ES256"]),
-  profile: fc.string()
+  profile: fc.string(),
+  kind: fc.string(),
+  offered: fc.array(fc.string())
 })
 
 type FailureClass = new(given: object) => AcmeError

@@ -81,7 +81,12 @@ describe("the recipe with OpenSSL, when it is called directly", () => {
     }
     const asking = run(recipe, [directory], { env })
     asking.child.stdin?.end(
-      JSON.stringify({ hook: "issue", order_id: orderId, csr_der_base64: csr.toString("base64") })
+      JSON.stringify({
+        hook: "issue",
+        order_id: orderId,
+        csr_der_base64: csr.toString("base64"),
+        certificate_kind: "default"
+      })
     )
     return (await asking).stdout
   }

@@ -293,6 +293,11 @@ const notifications: Record<string, TextSamples> = inBoth({
 /** Values of the other keys, as the documents describe them. */
 export const others: Record<string, TextSamples> = {
   ...notifications,
+  "certificates.default": {
+    initial: "default",
+    good: ["default"],
+    bad: ["", "Default", "a_b", "a".repeat(33), "a b"]
+  },
   "database.url": {
     initial: "sqlite://sqlite.db",
     good: [

@@ -81,18 +81,19 @@ const bad = (key: string, value: Sample) => {
 describe("the values of the configuration", () => {
   it("have a sample here for every key, and a key for every sample", () => {
     const inherited = /^profiles\.<name>\..+\./
-    const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom))\./
+    const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom)|certificates\.kinds)\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
       !inherited.test(key) && !named.test(key)
     )
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("can be overridden by a profile only in order, limits, meta, signer, challenge, filter, ipam, notify, account and eab", () => {
+  it("can be overridden by a profile only in certificates, order, limits, meta, signer, challenge, filter, ipam, notify, account and eab", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
       "account",
+      "certificates",
       "challenge",
       "eab",
       "enabled",
@@ -106,7 +107,7 @@ describe("the values of the configuration", () => {
     ])
     for (
       const [first = "", ...rest] of keys.filter(([section = ""]) =>
-        /^(order|meta|signer|challenge|filter|ipam|notify|account|eab)$/.test(section)
+        /^(certificates|order|meta|signer|challenge|filter|ipam|notify|account|eab)$/.test(section)
       )
     ) {
       assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))

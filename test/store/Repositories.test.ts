@@ -64,7 +64,13 @@ describe.each(databases)("repositories on $name", (backend) => {
       detail: { key_type: "EC", not_after: "later" }
     })
 
-  const addOrder = (accountId: AccountId, names: ReadonlyArray<string> = ["a.example"], now = 100, profile = "p") =>
+  const addOrder = (
+    accountId: AccountId,
+    names: ReadonlyArray<string> = ["a.example"],
+    now = 100,
+    profile = "p",
+    kind: string | undefined = undefined
+  ) =>
     Effect.gen(function*() {
       const id = Id.OrderId(yield* uuid)
       const authz: Array<AuthorizationId> = []
@@ -83,6 +89,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         replaces: undefined,
         now,
         expiresAt: now + 1000,
+        kind,
         ip: undefined,
         ptr: undefined,
         names: names.map((name) => [name, [...name].toReversed().join("")]),
@@ -217,6 +224,8 @@ describe.each(databases)("repositories on $name", (backend) => {
           error: undefined,
           createdAt: 100,
           expiresAt: 1100,
+          kind: undefined,
+          restricted: undefined,
           authorizationIds: order.authz
         })
         assert.isUndefined(yield* orders.find({ id: order.id, profile: "q", accountId }))
@@ -266,6 +275,7 @@ describe.each(databases)("repositories on $name", (backend) => {
                 profile: "p",
                 accountId,
                 certPubkey: Buffer.from([1]),
+                restricted: undefined,
                 now: 1099,
                 validity: 0
               })
@@ -305,7 +315,16 @@ describe.each(databases)("repositories on $name", (backend) => {
             const { accountId, id } = yield* orderAt(status, authz)
             const certPubkey = Buffer.from("key of the CSR")
             const claim = (deviation: object) =>
-              orders.claim({ id, profile: "p", accountId, certPubkey, now: 1099, validity: 0, ...deviation })
+              orders.claim({
+                id,
+                profile: "p",
+                accountId,
+                certPubkey,
+                restricted: 1,
+                now: 1099,
+                validity: 0,
+                ...deviation
+              })
             assert.isUndefined(yield* claim({ profile: "q" }))
             assert.isUndefined(yield* claim({ accountId: other }))
             assert.isUndefined(yield* claim({ now: 1100, validity: 5000 }), "expired")

@@ -11,6 +11,7 @@ import * as crl from "../../src/operations/work/crl/ListPublication.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import type { LocalCaSettings } from "../../src/services/signing/LocalCa.ts"
 import * as LocalCa from "../../src/services/signing/LocalCa.ts"
+import type { Config } from "../../src/settings/AppConfig.ts"
 import * as certificates from "../../src/store/orders/CertificateRows.ts"
 import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
 import { makeCsr } from "./Csr.ts"
@@ -38,8 +39,8 @@ export const filesIn = (directory: string) => ({ crl: join(directory, "ca.crl"),
 
 const config = configOf()
 
-/** Runs due jobs of some kinds until none is due. */
-export const work = (...kinds: ReadonlyArray<JobKind>) =>
+/** Runs due jobs of some kinds with the handlers of a configuration until none is due. */
+export const workUnder = (config: Config, ...kinds: ReadonlyArray<JobKind>) =>
   Effect.scoped(Effect.gen(function*() {
     const named = new Set<string>(kinds)
     const wanted = (yield* handlers(config)).filter(({ kind, periodic }) =>
@@ -55,6 +56,9 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
       if ((yield* count(`SELECT count(*) FROM jobs WHERE ${due}`)) === 0) return
     }
   }))
+
+/** Runs due jobs of some kinds until none is due. */
+export const work = (...kinds: ReadonlyArray<JobKind>) => workUnder(config, ...kinds)
 
 /** Tests in a world with a CA that a worker has already seen. They begin at {@link madeAt}. */
 export const useOwnCa = (backend: Backend) =>

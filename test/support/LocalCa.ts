@@ -24,6 +24,7 @@ import {
   utf8
 } from "../crypto/Pki.ts"
 import { configOf, newPrivateKey } from "./Graph.ts"
+import { usualKind } from "./Kinds.ts"
 
 /** 2026-01-01, the date on which these CAs are made. */
 export const madeAt = Date.UTC(2026, 0, 1) / 1000
@@ -69,6 +70,7 @@ export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRe
   orderId: "order",
   csr: Result.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
   names,
+  kind: usualKind,
   notBefore: undefined,
   notAfter: undefined,
   orderedAt: madeAt,

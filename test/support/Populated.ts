@@ -76,7 +76,9 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       created_at: "1700000000",
       created_ip: "192.0.2.1",
       created_ptr: "",
-      expires_at: "1700604800"
+      expires_at: "1700604800",
+      kind: "mutual",
+      restricted: "1"
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),
@@ -185,7 +187,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     version: "0.1.0",
     started_at: "1",
     last_seen_at: "2",
-    shares_syncs: "0"
+    shares_syncs: "0",
+    knows: odd
   }],
   profile_states: [
     { profile: "default", owner: "host:1:x", trouble: odd, since: "1", stopped_issuer: odd },

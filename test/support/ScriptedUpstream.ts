@@ -165,6 +165,7 @@ export const play = (
     const wanted: Wanted = {
       names: ["a.example"],
       validity: { notBefore: undefined, notAfter: undefined },
+      upstreamProfile: "",
       csr: Buffer.from("csr"),
       stored: storedAt(undefined),
       wasBegun: false,

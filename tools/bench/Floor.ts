@@ -9,7 +9,9 @@ import { encodePem } from "../../src/crypto/asn1/Pem.ts"
 import { verifyEs256 } from "../../src/crypto/jose/Jws.ts"
 import { checkChain } from "../../src/crypto/x509/Chain.ts"
 import { parseCsr } from "../../src/crypto/x509/Csr.ts"
+import { keyPurposes } from "../../src/crypto/x509/KeyPurpose.ts"
 import { makeLeafIssuer, serialFrom } from "../../src/crypto/x509/Leaf.ts"
+import { leafContent } from "../../src/crypto/x509/LeafContent.ts"
 import { lintLeaf } from "../../src/crypto/x509/Lint.ts"
 import { loadForSigning } from "../../src/services/signing/CaFiles.ts"
 import type { Exchange, Kind } from "./Client.ts"
@@ -120,6 +122,7 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
     keyType: parsed.keyType,
     names,
     commonName: undefined,
+    content: leafContent({ usages: [keyPurposes.server_auth], policies: [], subject: [] }),
     serial: serialFrom(randomBytes(16)),
     notBefore: now - 3600,
     notAfter: now + leafSeconds

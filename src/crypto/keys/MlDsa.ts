@@ -45,8 +45,7 @@ export const mlDsa: ReadonlyArray<MlDsa> = [
 export const mlDsaOf = (algorithm: string): MlDsa | undefined => mlDsa.find(({ oid }) => oid === algorithm)
 
 /** Returns the DER SubjectPublicKeyInfo of a key. `key` has `keyOctets` octets. */
-const mlDsaSpki = (set: MlDsa, key: Uint8Array): Buffer =>
-  Buffer.from(sequence(sequence(oid(set.oid)), bits(key)))
+const mlDsaSpki = (set: MlDsa, key: Uint8Array): Buffer => Buffer.from(sequence(sequence(oid(set.oid)), bits(key)))
 
 /**
  * Reads a DER SubjectPublicKeyInfo of a parameter set. Returns undefined if the runtime has no ML-DSA. The caller has

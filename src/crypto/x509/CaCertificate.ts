@@ -1,7 +1,8 @@
 import type * as Effect from "effect/Effect"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text, unsigned } from "../asn1/DerWriter.ts"
-import { extension, type LeafNotSigned, relativeName, subjectKeyIdentifier, type UnsupportedIssuer } from "./Leaf.ts"
+import { type LeafNotSigned, subjectKeyIdentifier, type UnsupportedIssuer } from "./Leaf.ts"
+import { extension, relativeName } from "./Part.ts"
 import type { CaKeyType, CertificatePair } from "./SelfSigned.ts"
 import { generateSelfSigned } from "./SelfSigned.ts"
 

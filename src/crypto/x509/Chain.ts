@@ -6,7 +6,7 @@ import { splitPem } from "../asn1/Pem.ts"
 import { sha256 } from "../Digest.ts"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJECT_ALT_NAME } from "./Certificate.ts"
-import type { ForeignCheck } from "./ForeignLint.ts"
+import type { ForeignCheck, ForeignRequest } from "./ForeignLint.ts"
 import { lintForeignLeaf } from "./ForeignLint.ts"
 
 /** Checks the chain of any backend before it is stored (docs/decisions/keys-and-chains.md). */
@@ -36,7 +36,7 @@ const faults: { readonly [check in ChainCheck]: readonly [found: string, program
   ],
   usages: [
     "the leaf is for other uses than TLS, or has an extension twice",
-    "the CA has to write the key usage digitalSignature and the extended key usage serverAuth, with or without clientAuth"
+    "the CA has to write the key usage digitalSignature and the extended key usage serverAuth, with or without clientAuth; for a kind of certificate other than default, clientAuth alone is right too"
   ],
   subject: [
     "the subject has a common name that is not in the order, or a part that only the CSR gave",
@@ -68,7 +68,7 @@ const MAX_CHAIN = 10
 /**
  * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, if the chain is one leaf followed
  * by that issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` has accepted for
- * that issuer; the same octets are not verified twice. With `csr`, another CA has made the leaf, so it is linted as a
+ * that issuer; the same octets are not verified twice. With `request`, another CA has made the leaf, so it is linted as a
  * foreign leaf.
  */
 export const checkChain = (
@@ -80,8 +80,8 @@ export const checkChain = (
     readonly now: number
     readonly issuer?: KnownIssuer | undefined
     readonly lintedLeaf?: Uint8Array | undefined
-    /** The DER of the request to which a foreign CA answered with this chain. */
-    readonly csr?: Uint8Array | undefined
+    /** The request to which a foreign CA answered with this chain. */
+    readonly request?: ForeignRequest | undefined
   }
 ): ChainCheck | undefined => {
   const known = expected.issuer !== undefined && chainPem.endsWith(expected.issuer.chainPem)
@@ -98,8 +98,8 @@ export const checkChain = (
   if (!sameBytes(leaf.spki, expected.spki)) return "key"
   if (!hasNames(leaf, expected.names)) return "names"
   if (expected.now < leaf.notBefore || expected.now > leaf.notAfter) return "validity"
-  if (expected.csr !== undefined) {
-    const check = lintForeignLeaf(leaf, { csr: expected.csr, names: expected.names })
+  if (expected.request !== undefined) {
+    const check = lintForeignLeaf(leaf, { ...expected.request, names: expected.names })
     if (check !== undefined) return check
   }
   if (above.length > 0) return isSequence([first, ...above]) ? undefined : "sequence"

@@ -5,7 +5,8 @@ import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, time, unsigned } from "../asn1/DerWriter.ts"
 import type { LeafNotSigned, UnsupportedIssuer } from "./Leaf.ts"
-import { extension, makeCaKey } from "./Leaf.ts"
+import { makeCaKey } from "./Leaf.ts"
+import { extension } from "./Part.ts"
 import { serialText } from "./Serial.ts"
 
 /** Certificate revocation lists (RFC 5280 section 5; docs/decisions/revocation-lists.md). */

@@ -33,6 +33,8 @@ export interface Csr {
   readonly names: ReadonlyArray<string>
   /** The OIDs of the requested extensions, except the SAN, and except a basicConstraints that does not ask for a CA. */
   readonly extensions: ReadonlyArray<string>
+  /** The value of each requested extKeyUsage, as DER. `RequestedExtensions.ts` reads it. */
+  readonly usages: ReadonlyArray<Uint8Array>
   /** The CNs that look like a DNS name with a dot, normalised like the names, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
   /** Every CN as it was written, including free text, because policies may check it. */
@@ -79,13 +81,13 @@ const undecodable = (der: Uint8Array, { at, detail }: DerFault): Result.Result<n
 const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.Result<Csr, CsrRefused> => {
   const requested = readRequested(request.extensionRequests)
   if (Result.isFailure(requested)) return Result.fail(requested.failure)
-  const { extensions, names } = requested.success
+  const { extensions, names, usages } = requested.success
   const commonNames = readCommonNames(request.commonNames)
   if (Result.isFailure(commonNames)) return Result.fail(commonNames.failure)
   if (names.length === 0 && commonNames.success.subjectNames.length === 0) {
     return refuse("san_missing", "The CSR names nothing: it has neither a subjectAltName nor a common name.")
   }
-  return Result.succeed({ der, spki: request.spki, keyType, names, extensions, ...commonNames.success })
+  return Result.succeed({ der, spki: request.spki, keyType, names, extensions, usages, ...commonNames.success })
 }
 
 /**
@@ -118,12 +120,25 @@ export const checkCsrNames = (
 const firstOf = ([first = "", ...more]: ReadonlyArray<string>): string =>
   more.length === 0 ? first : `${first} and ${more.length} more`
 
+/** The highest number of characters in a common name (RFC 5280 appendix A.1). */
+const longestCommonName = 64
+
 /**
- * Returns the CN of a leaf: the first CN of the CSR that is one of the leaf's names and has at most 64 characters (RFC
- * 5280).
+ * Returns the CN of a leaf. `request` takes the first CN of the CSR that is one of the leaf's names and is short enough.
+ * `first` takes the first short name of the leaf if the CSR has no such CN. `never` takes none. `isPermitted` tells
+ * whether the CA may certify a common name.
  */
-export const leafCommonName = (csr: Csr, names: ReadonlyArray<string>): string | undefined =>
-  csr.subjectNames.map(nameIn).find((name) => name.length <= 64 && names.includes(name))
+export const leafCommonName = (
+  csr: Csr,
+  names: ReadonlyArray<string>,
+  source: "request" | "first" | "never",
+  isPermitted: (name: string) => boolean
+): string | undefined => {
+  if (source === "never") return undefined
+  const fits = (name: string) => name.length <= longestCommonName && isPermitted(name)
+  return csr.subjectNames.map(nameIn).find((name) => fits(name) && names.includes(name)) ??
+    (source === "first" ? names.find(fits) : undefined)
+}
 
 interface Request {
   readonly signed: Uint8Array

@@ -27,6 +27,7 @@ const normalise = (name: string): string => {
 }
 
 const BASIC_CONSTRAINTS = "2.5.29.19"
+const EXTENDED_KEY_USAGE = "2.5.29.37"
 
 /**
  * Returns whether the value of a basicConstraints is `cA FALSE`, either written out, or left out as DER requires. A
@@ -43,16 +44,19 @@ export interface Requested {
   readonly names: ReadonlyArray<string>
   /** The OIDs of the other extensions, without duplicates. */
   readonly extensions: ReadonlyArray<string>
+  /** The value of each extKeyUsage. There is more than one only if the CSR is faulty. */
+  readonly usages: ReadonlyArray<Uint8Array>
 }
 
 /** Reads the extension requests of a CSR. */
 export const readRequested = (requests: ReadonlyArray<Uint8Array>): Result.Result<Requested, CsrRefused> => {
   const [request] = requests
-  if (request === undefined) return Result.succeed({ names: [], extensions: [] })
+  if (request === undefined) return Result.succeed({ names: [], extensions: [], usages: [] })
   if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
   const read = decode(request, (extensions) => {
     const found: Array<ReadonlyArray<RawText>> = []
     const others = new Set<string>()
+    const usages: Array<Uint8Array> = []
     while (extensions.more) {
       const extension = extensions.enter(Tag.sequence)
       const oid = extension.oid()
@@ -62,13 +66,14 @@ export const readRequested = (requests: ReadonlyArray<Uint8Array>): Result.Resul
       if (oid === SUBJECT_ALT_NAME) {
         found.push(Result.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
       } else if (oid !== BASIC_CONSTRAINTS || !isNoCa(value)) others.add(oid)
+      if (oid === EXTENDED_KEY_USAGE) usages.push(value)
     }
-    return { found, others }
+    return { found, others, usages }
   })
   if (Result.isFailure(read)) {
     return refuse("undecodable", `The requested extensions are not decodable: ${read.failure.detail}.`)
   }
-  const { found, others } = read.success
+  const { found, others, usages } = read.success
   const [san] = found
   if (found.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
   const names = new Set<string>()
@@ -81,7 +86,7 @@ export const readRequested = (requests: ReadonlyArray<Uint8Array>): Result.Resul
     if (!DNS_OCTETS.test(name)) return refuse("san_type", `The subjectAltName holds ${faultOf(name)}.`)
     names.add(name)
   }
-  return Result.succeed({ names: [...names], extensions: [...others] })
+  return Result.succeed({ names: [...names], extensions: [...others], usages })
 }
 
 /** The other choices of GeneralName (RFC 5280 section 4.2.1.6), by the number of their tag. */

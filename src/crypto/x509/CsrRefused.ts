@@ -10,6 +10,8 @@ export type CsrReason =
   | "signature_algorithm"
   | "digest"
   | "key_type"
+  | "key_kind"
+  | "unrequested"
   | "key_size"
   | "exponent"
   | "weak_key"

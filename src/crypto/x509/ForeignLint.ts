@@ -5,6 +5,7 @@ import type { Certificate } from "./Certificate.ts"
 import { latin1 } from "./Certificate.ts"
 import type { RawText } from "./CsrNames.ts"
 import { nameIn, readText } from "./CsrNames.ts"
+import { keyPurposes } from "./KeyPurpose.ts"
 
 /**
  * Checks a leaf that another CA has made, because this CA may have copied anything from the request. The leaf must not
@@ -19,8 +20,6 @@ const BASIC_CONSTRAINTS = "2.5.29.19"
 const KEY_USAGE = "2.5.29.15"
 const EXTENDED_KEY_USAGE = "2.5.29.37"
 const COMMON_NAME = "2.5.4.3"
-const SERVER_AUTH = "1.3.6.1.5.5.7.3.1"
-const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2"
 
 // The bits of a KeyUsage. The first bit is the highest bit of the octet (RFC 5280 section 4.2.1.3).
 const SIGNS = 0x80
@@ -28,19 +27,24 @@ const ENCIPHERS = 0x20
 const AGREES = 0x08
 const SIGNS_CERTIFICATES_OR_LISTS = 0x04 | 0x02
 
-/**
- * Returns the first failed check of a leaf, or undefined. `csr` is the DER of the request for the leaf. `names` are in
- * lower case.
- */
+/** A request that a foreign CA answered. */
+export interface ForeignRequest {
+  /** The CSR as DER. */
+  readonly csr: Uint8Array
+  /** Whether the leaf may be for clients alone, because the kind of the certificate is not the usual one. */
+  readonly mayLackServerAuth: boolean
+}
+
+/** Returns the first failed check of a leaf, or undefined. `names` are in lower case. */
 export const lintForeignLeaf = (
   leaf: Certificate,
-  expected: { readonly csr: Uint8Array; readonly names: ReadonlyArray<string> }
+  expected: ForeignRequest & { readonly names: ReadonlyArray<string> }
 ): ForeignCheck | undefined => {
   const extensions = new Map(leaf.extensions.map(({ oid, value }) => [oid, value]))
   // If an extension occurs twice, a reader may use either of them.
   if (extensions.size !== leaf.extensions.length) return "usages"
   if (mayIssue(extensions)) return "authority"
-  if (!isForTls(extensions)) return "usages"
+  if (!isForTls(extensions, expected.mayLackServerAuth)) return "usages"
   return hasOwnSubject(leaf, expected) ? undefined : "subject"
 }
 
@@ -64,7 +68,7 @@ const usageBits = (value: Uint8Array): number | undefined =>
  * Returns whether the extensions allow TLS. An absent extension restricts nothing, and many small CAs issue server
  * certificates without these extensions.
  */
-const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
+const isForTls = (extensions: ReadonlyMap<string, Uint8Array>, mayLackServerAuth: boolean): boolean => {
   const usage = extensions.get(KEY_USAGE)
   if (usage !== undefined && ((usageBits(usage) ?? 0) & (SIGNS | ENCIPHERS | AGREES)) === 0) return false
   const purposes = extensions.get(EXTENDED_KEY_USAGE)
@@ -75,8 +79,9 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
     while (list.more) found.push(list.oid())
     return found
   })
-  return Result.isSuccess(read) && read.success.includes(SERVER_AUTH)
-    && read.success.every((purpose) => purpose === SERVER_AUTH || purpose === CLIENT_AUTH)
+  return Result.isSuccess(read) && read.success.length > 0 &&
+    (mayLackServerAuth || read.success.includes(keyPurposes.server_auth)) &&
+    read.success.every((purpose) => purpose === keyPurposes.server_auth || purpose === keyPurposes.client_auth)
 }
 
 /**

@@ -8,6 +8,8 @@ import { bits, element, oid, sequence, text, time, unsigned } from "../asn1/DerW
 import { sha256Octets } from "../Digest.ts"
 import type { KeyType } from "../keys/WeakKey.ts"
 import { readCertificate } from "./Certificate.ts"
+import type { LeafContent } from "./LeafContent.ts"
+import { extension, relativeName } from "./Part.ts"
 
 /**
  * Makes certificates from a key and validated names, and from nothing else (docs/decisions/local-ca.md, "The leaf").
@@ -21,8 +23,10 @@ export interface LeafRequest {
   readonly keyType: KeyType
   /** The dNSNames of the SAN, in the order of the order's identifiers. There is at least one. */
   readonly names: ReadonlyArray<string>
-  /** One of `names` with at most 64 characters. Undefined if the subject is empty. */
+  /** One of `names` with at most 64 characters. Undefined if the subject has no common name. */
   readonly commonName: string | undefined
+  /** What the kind of the certificate adds. */
+  readonly content: LeafContent
   /** The serial, from {@link serialFrom}. */
   readonly serial: Uint8Array
   /** The start of the validity in epoch seconds, from {@link validityWindow}. Both ends are inclusive. */
@@ -95,17 +99,6 @@ const OBJECT = {
   commonName: oid("2.5.4.3")
 }
 
-/**
- * Returns one extension. `type` is encoded by `oid`, and `value` is the encoded inner value. If `critical` is false,
- * the BOOLEAN is left out, as DER requires for default values.
- */
-export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array): Uint8Array =>
-  critical
-    ? sequence(type, CRITICAL, element(Tag.octetString, value))
-    : sequence(type, element(Tag.octetString, value))
-
-const CRITICAL = element(Tag.boolean, Uint8Array.of(0xff))
-
 /** The encoded fields of a v3 certificate. Dates are epoch seconds, and the serial has 16 octets. */
 export interface CertificateFields {
   readonly serial: Uint8Array
@@ -136,9 +129,6 @@ export const signCertificate = (
   )
   return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
 }
-
-/** Returns one relative name of a Name. `type` is encoded by `oid`, and `value` is the encoded string. */
-export const relativeName = (type: Uint8Array, value: Uint8Array): Uint8Array => element(Tag.set, sequence(type, value))
 
 /** Returns the leftmost 160 bits of the SHA-256 of the bits of a public key (RFC 7093 method 1). */
 export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
@@ -179,10 +169,6 @@ const DIGITAL_SIGNATURE_AND_ENCIPHERMENT = extension(
   element(Tag.bitString, Uint8Array.of(5, 0xa0))
 )
 
-/** The extendedKeyUsage extension with serverAuth. */
-export const SERVER_AUTH = extension(oid("2.5.29.37"), false, sequence(oid("1.3.6.1.5.5.7.3.1")))
-
-const EMPTY_NAME = sequence()
 const uri = (url: string): Uint8Array => text(0x86, url)
 
 /**
@@ -227,21 +213,24 @@ export const makeLeafIssuer = (issuer: {
       build: (request: LeafRequest) =>
         Effect.suspend(() => {
           const { commonName } = request
+          const { policies, subject, usages } = request.content.encoded
+          const attributes = commonName === undefined
+            ? subject
+            : [...subject, relativeName(OBJECT.commonName, text(Tag.utf8String, commonName))]
           return signCertificate(signer, {
             serial: request.serial,
             issuer: certificate.subject,
             notBefore: request.notBefore,
             notAfter: request.notAfter,
-            subject: commonName === undefined
-              ? EMPTY_NAME
-              : sequence(relativeName(OBJECT.commonName, text(Tag.utf8String, commonName))),
+            subject: sequence(...attributes),
             spki: request.spki,
             extensions: [
               request.keyType === "rsa" ? DIGITAL_SIGNATURE_AND_ENCIPHERMENT : DIGITAL_SIGNATURE,
-              SERVER_AUTH,
+              usages,
               subjectKeyIdentifier(request.spki),
               ...shared,
-              subjectAltName(request.names.map(dnsName), commonName === undefined)
+              ...policies,
+              subjectAltName(request.names.map(dnsName), attributes.length === 0)
             ]
           })
         })
@@ -249,7 +238,6 @@ export const makeLeafIssuer = (issuer: {
   })
 
 const HOUR = 3600
-const DAY = 86400
 
 /** The validity of a leaf in epoch seconds. Both ends are inclusive. */
 export interface ValidityWindow {
@@ -270,7 +258,8 @@ export const validityWindow = (input: {
    * end that is later.
    */
   readonly orderedAt: number
-  readonly validityDays: number
+  /** The lifetime that the kind of the certificate grants. */
+  readonly validitySeconds: number
   readonly requestedNotBefore: number | undefined
   readonly requestedNotAfter: number | undefined
   readonly issuerNotBefore: number
@@ -279,11 +268,11 @@ export const validityWindow = (input: {
 }): Result.Result<ValidityWindow, "issuer_expired"> => {
   const now = Math.floor(input.now)
   const start = now - HOUR
-  const end = now + input.validityDays * DAY
+  const end = now + input.validitySeconds
   const requestedStart = Math.max(start, Math.floor(input.requestedNotBefore ?? start))
   const requestedEnd = input.requestedNotAfter === undefined
     ? end
-    : Math.min(end, Math.floor(input.orderedAt) + input.validityDays * DAY, Math.floor(input.requestedNotAfter))
+    : Math.min(end, Math.floor(input.orderedAt) + input.validitySeconds, Math.floor(input.requestedNotAfter))
   // No validity is left, either, if the requested end has passed in the meantime.
   const discardedRequest = requestedStart >= requestedEnd || requestedEnd <= now
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)

@@ -1,13 +1,12 @@
 import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
-import type { DerFault } from "../asn1/DerReader.ts"
+import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import { sha256Octets } from "../Digest.ts"
 import type { Certificate } from "./Certificate.ts"
 import {
   DNS_NAME,
   isSigned,
-  latin1,
   octetString,
   only,
   readCertificate,
@@ -38,6 +37,7 @@ export type LintCheck =
   | "extensions"
   | "key_usage"
   | "extended_key_usage"
+  | "certificate_policies"
   | "subject_key_identifier"
   | "authority_key_identifier"
   | "crl_distribution_points"
@@ -89,22 +89,47 @@ export const lintLeaf = (
 
 const hex = (octets: Uint8Array): string => Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("hex")
 
-const isSubject = (subject: Uint8Array, { commonName, names }: LeafRequest): boolean => {
-  if (commonName === undefined) return hex(subject) === "3000"
-  if (commonName.length > 64 || !names.includes(commonName)) return false
-  const text = decode(
-    subject,
-    (reader) =>
-      only(
-        reader.enter(Tag.sequence),
-        (relatives) =>
-          only(relatives.enter(Tag.set), (attributes) =>
-            only(attributes.enter(Tag.sequence), (attribute) =>
-              attribute.oid() === "2.5.4.3" ? latin1(attribute.content(Tag.utf8String)) : ""))
-      )
-  )
-  return Result.isSuccess(text) && text.success === commonName
+const isSubject = (subject: Uint8Array, { commonName, content, names }: LeafRequest): boolean => {
+  if (commonName === undefined && content.subject.length === 0) return hex(subject) === "3000"
+  if (commonName !== undefined && (commonName.length > 64 || !names.includes(commonName))) return false
+  const wanted = content.subject.map(({ type, value }) => `${type}=${value}`)
+  if (commonName !== undefined) wanted.push(`2.5.4.3=${commonName}`)
+  return isList(decode(subject, readAttributes), wanted)
 }
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Returns the attributes of a subject in order, each of them alone in its relative name. */
+const readAttributes = (reader: DerReader): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const relatives = reader.enter(Tag.sequence)
+  while (relatives.more) {
+    only(relatives.enter(Tag.set), (attributes) =>
+      only(attributes.enter(Tag.sequence), (attribute) => {
+        const type = attribute.oid()
+        const octets = attribute.content(type === "2.5.4.6" ? Tag.printableString : Tag.utf8String)
+        found.push(`${type}=${utf8.decode(octets)}`)
+      }))
+  }
+  return found
+}
+
+const readOids = (reader: DerReader): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const list = reader.enter(Tag.sequence)
+  while (list.more) found.push(list.oid())
+  return found
+}
+
+const readPolicies = (reader: DerReader): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const list = reader.enter(Tag.sequence)
+  while (list.more) found.push(only(list.enter(Tag.sequence), (information) => information.oid()))
+  return found
+}
+
+/** The purpose that must stand alone, in a critical extension (RFC 3161 section 2.3). */
+const TIME_STAMPING = "1.3.6.1.5.5.7.3.8"
 
 const isList = (found: Result.Result<ReadonlyArray<string>, DerFault>, wanted: ReadonlyArray<string>): boolean =>
   Result.isSuccess(found) && found.success.length === wanted.length &&
@@ -123,7 +148,12 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
     return found !== undefined && found.critical === critical ? found.value : new Uint8Array()
   }
   if (hex(take("2.5.29.15", true)) !== (request.keyType === "rsa" ? "030205a0" : "03020780")) return "key_usage"
-  if (hex(take("2.5.29.37", false)) !== "300a06082b06010505070301") return "extended_key_usage"
+  const { policies, usages } = request.content
+  const isTimeStamping = usages.join() === TIME_STAMPING
+  if (!isList(decode(take("2.5.29.37", isTimeStamping), readOids), usages)) return "extended_key_usage"
+  if (policies.length > 0 && !isList(decode(take("2.5.29.32", false), readPolicies), policies)) {
+    return "certificate_policies"
+  }
   const own = decode(take(SUBJECT_KEY_IDENTIFIER, false), octetString)
   if (!Result.isSuccess(own) || !sameBytes(own.success, rfc7093(request.spki))) return "subject_key_identifier"
   const authority = decode(
@@ -134,7 +164,7 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
     return "authority_key_identifier"
   }
   const san = decode(
-    take(SUBJECT_ALT_NAME, request.commonName === undefined),
+    take(SUBJECT_ALT_NAME, request.commonName === undefined && request.content.subject.length === 0),
     (reader) => readNames(reader.enter(Tag.sequence), DNS_NAME)
   )
   if (request.names.length === 0 || !isList(san, request.names)) return "san"

@@ -5,16 +5,17 @@ import { isIP } from "node:net"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text } from "../asn1/DerWriter.ts"
 import { splitPem } from "../asn1/Pem.ts"
+import { keyPurposes } from "./KeyPurpose.ts"
 import {
   DIGITAL_SIGNATURE,
   dnsName,
   type LeafNotSigned,
-  relativeName,
-  SERVER_AUTH,
   subjectAltName,
   subjectKeyIdentifier,
   type UnsupportedIssuer
 } from "./Leaf.ts"
+import { extendedKeyUsage } from "./LeafContent.ts"
+import { relativeName } from "./Part.ts"
 import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
 import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
 
@@ -61,7 +62,14 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
       // different subject names if both are to be trusted.
       relativeName(oid("2.5.4.5"), text(Tag.printableString, Buffer.from(serial).toString("hex")))
     ),
-    extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([san], false)]
+    extensions: (
+      spki
+    ) => [
+      DIGITAL_SIGNATURE,
+      extendedKeyUsage([keyPurposes.server_auth]),
+      subjectKeyIdentifier(spki),
+      subjectAltName([san], false)
+    ]
   }
 }
 

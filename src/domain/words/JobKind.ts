@@ -21,6 +21,17 @@ const Client = Schema.Struct({
 export type ClientFacts = typeof Client.Type
 
 const ofProfile = Schema.Struct({ profile: Schema.String })
+
+const issuance = Schema.Struct({
+  order_id: Schema.String,
+  profile: Schema.String,
+  /** The CSR as base64url DER. */
+  csr: Schema.String,
+  client: Client
+})
+
+const relayedIssuance = Schema.Struct({ order_id: Schema.String, profile: Schema.String })
+const relayRoom = waiting({ factor: 4, memberPart: 1 / 4 })
 const ofAll = Schema.Struct({})
 
 /** Every kind of job. */
@@ -35,20 +46,12 @@ export const kinds = {
     }),
     room: waiting({ factor: 16, memberPart: 1 / 4 })
   }),
-  signer_issue: kind({
-    payload: Schema.Struct({
-      order_id: Schema.String,
-      profile: Schema.String,
-      /** The CSR as base64url DER. */
-      csr: Schema.String,
-      client: Client
-    }),
-    room: computing
-  }),
-  signer_relay_issue: kind({
-    payload: Schema.Struct({ order_id: Schema.String, profile: Schema.String }),
-    room: waiting({ factor: 4, memberPart: 1 / 4 })
-  }),
+  signer_issue: kind({ payload: issuance, room: computing }),
+  signer_relay_issue: kind({ payload: relayedIssuance, room: relayRoom }),
+  // Jobs for orders that a kind of certificate or a credential restricts. A worker of a version that does not know
+  // kinds would sign such an order without the restriction. It leaves jobs alone whose kind it does not know.
+  signer_issue_restricted: kind({ payload: issuance, room: computing }),
+  signer_relay_issue_restricted: kind({ payload: relayedIssuance, room: relayRoom }),
   signer_revoke: kind({
     payload: Schema.Struct({
       order_id: Schema.String,
@@ -124,6 +127,14 @@ export type PayloadOf<K extends JobKind> = (typeof kinds)[K]["payload"]["Type"]
 
 /** The names of the kinds. */
 export const jobKinds = jobs.names
+
+/** The kinds of jobs that sign for an order. The key of such a job is the id of the order. */
+export const signingKinds = [
+  "signer_issue",
+  "signer_issue_restricted",
+  "signer_relay_issue",
+  "signer_relay_issue_restricted"
+] as const satisfies ReadonlyArray<JobKind>
 
 /** The kinds, in the form that the queue needs. */
 export const knownKinds = jobs.known

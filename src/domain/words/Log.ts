@@ -94,6 +94,7 @@ export const events = {
   order_finalize_queued: info("order_id"),
   order_finalize_rejected: warn("order_id", "reason"),
   csr_rejected: warn("order_id", "reason"),
+  order_finalize_kind_removed: warn("order_id", "kind"),
   authz_deactivated: info("authz_id", "order_id"),
   authz_deactivation_refused: warn("authz_id", "reason"),
 
@@ -146,6 +147,7 @@ export const events = {
   order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
   certificate_served: debug("order_id", "account_id"),
   order_extensions_not_granted: advisory("order_id", "cert_serial", "extensions"),
+  leaf_usages_differ: advisory("order_id", "cert_serial", "requested", "granted"),
   order_finalize_bad_csr: warn("order_id", "error"),
   order_finalize_issuance_failed: error("order_id", "error"),
   order_finalize_persistence_failed: error("order_id", "error"),

@@ -233,6 +233,20 @@ export const words = <const W extends string>(
 const distinct = <A>(items: ReadonlyArray<A>): Result.Result<ReadonlyArray<A>, string> =>
   new Set(items).size < items.length ? Result.fail("must not name the same word twice") : Result.succeed(items)
 
+/** An array of different strings of one form. It must not be empty, unless `mayBeEmpty` is true. */
+export const distinctTexts = (
+  initial: ReadonlyArray<string>,
+  form: Form,
+  doc: string,
+  mayBeEmpty = false
+): Key<ReadonlyArray<string>> =>
+  key(
+    { kind: "array", rule: form.says, default: initial, doc },
+    (raw) =>
+      Result.flatMap(readItems(readText(form))(raw), (items) =>
+        items.length === 0 && !mayBeEmpty ? Result.fail("must not be empty") : distinct(items))
+  )
+
 /** An array of different words of a closed vocabulary; empty by default unless `initial` is given. */
 export const someWords = <const W extends string>(
   offered: ReadonlyArray<W>,

@@ -1,17 +1,24 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { base64urlFault, decodeBase64url } from "../../crypto/Base64url.ts"
+import { keyName } from "../../crypto/keys/KeyName.ts"
+import { isLeafKey } from "../../crypto/keys/LeafKeys.ts"
 import type { Csr } from "../../crypto/x509/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../crypto/x509/Csr.ts"
 import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
-import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
+import { unrequestedFault } from "../../crypto/x509/RequestedExtensions.ts"
+import { BadCsr, KindRemoved, OrderNotReady } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
+import type { CertificateKind } from "../../domain/CertificateKind.ts"
+import { defaultKind, kindOfOrder } from "../../domain/CertificateKind.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
+import { problemOf } from "../../domain/Problem.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
@@ -34,11 +41,12 @@ const decodeCsr = (text: string): Result.Result<Csr, CsrRefused> => {
 
 const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
 
-const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, text: string) {
+const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, kind: CertificateKind, text: string) {
   const csr = yield* Effect.fromResult(decodeCsr(text))
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
+  if (!isLeafKey(csr.spki, kind.keys)) return yield* new CsrRefused(otherKeyThan(kind, csr))
   const fault = yield* weaknessOf(csr.spki)
   if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
@@ -49,13 +57,21 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
       detail: "A common name of the CSR is too long or holds a comma or a control character."
     })
   }
+  const surplus = unrequestedFault(csr, { ...kind.content, name: kind.name, unrequested: kind.unrequested })
+  if (surplus !== undefined) return yield* new CsrRefused({ reason: "unrequested", detail: surplus })
   return csr
 })
+
+const otherKeyThan = ({ keys, name }: CertificateKind, { spki }: Csr) =>
+  ({
+    reason: "key_kind",
+    detail: `The key is ${keyName(spki)}, but certificates of the kind ${name} are for ${keys.join(", ")}.`
+  }) as const
 
 const failed = (
   caller: Caller,
   order: OrderView,
-  reason: "badCSR" | "serverInternal",
+  reason: "badCSR" | "invalidProfile" | "serverInternal",
   detail: { readonly cause: IssueFailureCause; readonly error: string; readonly rule?: string }
 ) =>
   audit.record({
@@ -105,12 +121,27 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   return yield* finalizeProblem(refusal)
 })
 
+/** Ends an order whose kind of certificate a reload has removed. */
+const endWithoutKind = Effect.fnUntraced(function*(caller: Caller, order: OrderView) {
+  const error = new KindRemoved({ kind: order.kind ?? defaultKind })
+  yield* transaction(Effect.gen(function*() {
+    if ((yield* orders.fail(order.id, problemOf(error))) === undefined) return
+    yield* failed(caller, order, "invalidProfile", { cause: "kind_removed", error: problemOf(error).detail ?? "" })
+  }))
+  yield* emit("order_finalize_rejected", { order_id: order.id, reason: "kind_removed" })
+  return yield* error
+})
+
 /** Claims the order and queues its signing. Fails if another request has already claimed the order. */
-const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
+const claimAndEnqueue = Effect.fnUntraced(function*(
+  caller: Caller,
+  order: OrderView,
+  { csr, now, restricted }: { readonly csr: Csr; readonly now: number; readonly restricted: 1 | undefined }
+) {
   const { profile } = caller
   const { id } = order
   const alive = { now, validity: profile.order.validity_seconds }
-  if ((yield* orders.claim({ id, certPubkey: csr.spki, ...alive, ...scopeOf(caller) })) === undefined) {
+  if ((yield* orders.claim({ id, certPubkey: csr.spki, restricted, ...alive, ...scopeOf(caller) })) === undefined) {
     const fault = yield* burntFault(csr.spki, caller.accountId)
     return yield* fault === undefined ? new OrderNotReady({}) : new CsrRefused(fault)
   }
@@ -122,10 +153,11 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   }
   if (profile.signer.backend === "relay") {
     yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })
-    yield* enqueueJob({ kind: "signer_relay_issue", payload: subject, ...ends })
+    const kind = restricted === undefined ? "signer_relay_issue" : "signer_relay_issue_restricted"
+    yield* enqueueJob({ kind, payload: subject, ...ends })
   } else {
     const payload = { ...subject, csr: Buffer.from(csr.der).toString("base64url"), client: caller.client }
-    yield* enqueueJob({ kind: "signer_issue", payload, ...ends })
+    yield* enqueueJob({ kind: restricted === undefined ? "signer_issue" : "signer_issue_restricted", payload, ...ends })
   }
   yield* afterCommit(emit("order_finalize_queued", { order_id: id }))
 })
@@ -152,13 +184,16 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     "ProfileDegraded",
     () => emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })
   )
+  const kind = kindOfOrder(certificateKinds(profile), order.kind)
+  if (kind === undefined) return yield* endWithoutKind(caller, order)
   const csr = yield* Effect.catchTag(
-    acceptCsr(caller, order, csrText),
+    acceptCsr(caller, order, kind, csrText),
     "CsrRefused",
     (error) => refused(caller, order, error)
   )
   yield* filtered(caller, order, csr)
-  yield* transaction(claimAndEnqueue(caller, order, csr, now)).pipe(
+  const restricted = kind.isPlain ? undefined : 1
+  yield* transaction(claimAndEnqueue(caller, order, { csr, now, restricted })).pipe(
     Effect.tapErrorTag(
       "OrderNotReady",
       () =>
@@ -166,6 +201,6 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     ),
     Effect.catchTag("CsrRefused", (error) => refused(caller, order, error))
   )
-  const processing: OrderView = { ...order, status: "processing" }
+  const processing: OrderView = { ...order, status: "processing", restricted }
   return processing
 })

@@ -3,6 +3,8 @@ import * as Result from "effect/Result"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyReplaced, InvalidProfile, Malformed, NotFound } from "../../domain/AcmeError.ts"
+import type { CertificateKind } from "../../domain/CertificateKind.ts"
+import { storedKind } from "../../domain/CertificateKind.ts"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { provesDns } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
@@ -16,6 +18,7 @@ import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import { remember } from "../../store/Acknowledged.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
@@ -50,12 +53,26 @@ export interface OrderView extends Order {
   readonly authorizationIds: ReadonlyArray<AuthorizationId>
 }
 
+/** Returns the kind of certificate that a request names, or the one that is chosen for a request that names none. */
+const kindFor = (profile: ProfileConfig, named: string | undefined): Result.Result<CertificateKind, InvalidProfile> => {
+  const { byName, chosen, isOffered } = certificateKinds(profile)
+  if (named === undefined) return Result.succeed(chosen)
+  const offered = isOffered ? [...byName.keys()] : []
+  const kind = offered.includes(named) ? byName.get(named) : undefined
+  return kind === undefined ? Result.fail(new InvalidProfile({ profile: named, offered })) : Result.succeed(kind)
+}
+
+interface Checked {
+  readonly kind: CertificateKind
+  readonly names: ReadonlyArray<DnsName>
+}
+
 const checkRequest = (
   profile: ProfileConfig,
   issuers: Issuers["Service"],
   request: OrderRequest,
   now: number
-): Result.Result<ReadonlyArray<DnsName>, AcmeError> => {
+): Result.Result<Checked, AcmeError> => {
   const { certificateProfile, identifiers, notAfter, notBefore } = request
   const limit = limits.mostNames(profile)
   if (identifiers.length === 0) return Result.fail(new Malformed({ detail: "An order names at least one identifier." }))
@@ -65,12 +82,12 @@ const checkRequest = (
   if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
     return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
   }
-  const fault = unattainable(profile, issuers, request, now)
+  // If an unknown kind were ignored, the client would believe that its certificate is of this kind.
+  const kind = kindFor(profile, certificateProfile)
+  if (Result.isFailure(kind)) return Result.fail(kind.failure)
+  const fault = unattainable(profile, kind.success, issuers, request, now)
   if (fault !== undefined) return Result.fail(fault)
-  // The directory offers no certificate profiles. If the member were ignored, the client would believe that its
-  // certificate has the requested profile.
-  if (certificateProfile !== undefined) return Result.fail(new InvalidProfile({ profile: certificateProfile }))
-  return acceptAll(profile, identifiers)
+  return Result.map(acceptAll(profile, identifiers), (names) => ({ kind: kind.success, names }))
 }
 
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
@@ -123,7 +140,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   if (Result.isFailure(checked)) {
     return yield* rejected(checked.failure, request.identifiers.map(({ value }) => value))
   }
-  const names = checked.success
+  const { kind, names } = checked.success
   yield* Effect.tapErrorTag(
     refuseDegraded(profile.name),
     "ProfileDegraded",
@@ -156,6 +173,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     replaces,
     now,
     expiresAt,
+    kind: storedKind(kind.name),
     ip,
     ptr,
     ...scopeOf(caller),
@@ -210,6 +228,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     error: undefined,
     createdAt: now,
     expiresAt,
+    kind: storedKind(kind.name),
+    restricted: undefined,
     authorizationIds: wanted.map((authorization) => authorization.id)
   }
   return view

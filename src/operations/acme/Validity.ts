@@ -4,6 +4,8 @@ import { namedLeafOf } from "../../crypto/x509/CertId.ts"
 import type { ValidityWindow } from "../../crypto/x509/Leaf.ts"
 import { validityWindow } from "../../crypto/x509/Leaf.ts"
 import { Malformed } from "../../domain/AcmeError.ts"
+import type { CertificateKind } from "../../domain/CertificateKind.ts"
+import { kindOfOrder } from "../../domain/CertificateKind.ts"
 import type { Order } from "../../domain/Order.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { tellUnreadable } from "../../engine/sql/Query.ts"
@@ -11,6 +13,7 @@ import { rfc3339 } from "../../engine/Time.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
 import { unreadableChain } from "../StoredCertificate.ts"
 
@@ -29,11 +32,11 @@ export interface Wish {
 const isWish = ({ notAfter, notBefore }: Wish): boolean => notAfter !== undefined || notBefore !== undefined
 
 /**
- * Returns the validity that the local CA of a profile grants. `issuer` is absent if the certificate of the CA cannot be
+ * Returns the validity that a local CA grants for a kind of certificate. `issuer` is absent if the certificate of the CA cannot be
  * read at present.
  */
 const windowOf = (
-  { signer }: ProfileConfig,
+  { validitySeconds }: CertificateKind,
   issuer: Issuer | undefined,
   { notAfter, notBefore }: Wish,
   { now, orderedAt }: { readonly now: number; readonly orderedAt: number }
@@ -41,7 +44,7 @@ const windowOf = (
   validityWindow({
     now,
     orderedAt,
-    validityDays: signer.local_ca.leaf_validity_days,
+    validitySeconds,
     requestedNotBefore: notBefore,
     requestedNotAfter: notAfter,
     issuerNotBefore: issuer?.notBefore ?? -Infinity,
@@ -49,11 +52,12 @@ const windowOf = (
   })
 
 /**
- * Returns a problem if it is known that no certificate of this profile can have the requested validity, because nothing
+ * Returns a problem if it is known that no certificate of this profile and kind can have the requested validity, because nothing
  * of the requested period would be left.
  */
 export const unattainable = (
   profile: ProfileConfig,
+  kind: CertificateKind,
   issuers: Issuers["Service"],
   wish: Wish,
   now: number
@@ -61,9 +65,9 @@ export const unattainable = (
   if (!isWish(wish) || profile.signer.backend !== "local_ca") return undefined
   const issuer = issuers.of(profile.name)
   const at = { now, orderedAt: now }
-  const longest = windowOf(profile, issuer, { notBefore: undefined, notAfter: undefined }, at)
+  const longest = windowOf(kind, issuer, { notBefore: undefined, notAfter: undefined }, at)
   if (Result.isFailure(longest)) return undefined // the CA has expired, which is not a fault of the request
-  const window = windowOf(profile, issuer, wish, at)
+  const window = windowOf(kind, issuer, wish, at)
   if (Result.isSuccess(window) && !window.success.discardedRequest) return undefined
   const { notAfter, notBefore } = longest.success
   return new Malformed({
@@ -104,8 +108,10 @@ export const datesOf = (
   })
   if (order.status === "valid") return Effect.map(issued(order), of)
   if (profile.signer.backend !== "local_ca") return Effect.succeed(nothing)
+  const kind = kindOfOrder(certificateKinds(profile), order.kind)
+  if (kind === undefined) return Effect.succeed(nothing)
   return Issuers.use((issuers) => {
-    const window = windowOf(profile, issuers.of(profile.name), order, { now, orderedAt: order.createdAt })
+    const window = windowOf(kind, issuers.of(profile.name), order, { now, orderedAt: order.createdAt })
     return Effect.succeed(Result.isSuccess(window) ? of(window.success) : nothing)
   })
 }

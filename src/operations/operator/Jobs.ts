@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { Cancelled } from "../../domain/JobFailure.ts"
 import { JobNotCancellable, JobNotRunnable, NoSuch, UnknownWord } from "../../domain/OperatorError.ts"
-import { cancelJob, decodePayload, jobKinds } from "../../domain/words/JobKind.ts"
+import { cancelJob, decodePayload, jobKinds, signingKinds } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { JobId } from "../../engine/queue/Job.ts"
 import * as jobRecords from "../../engine/queue/JobRecords.ts"
@@ -65,17 +65,17 @@ export const checkKind = Effect.fn("Jobs.checkKind")(function*(kind: string | un
 
 /** Returns whether cancelling this job also ends its order. This is so for a waiting job of certain kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
-  status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
+  status === "ready" && (kind === "challenge_validate" || signingKinds.some((one) => one === kind))
 
 const byOperator = new Cancelled()
 
 /** Runs the abandon step for the kind of a waiting job, as the queue does when it gives a job up. */
 const abandon = (job: JobRecord, operator: Operator) => {
-  if (job.kind === "signer_issue") {
+  if (job.kind === "signer_issue" || job.kind === "signer_issue_restricted") {
     const payload = decodePayload(job.kind, job.payload)
     return payload === undefined ? Effect.void : issuance.abandon(payload, byOperator, actorOf(operator))
   }
-  if (job.kind === "signer_relay_issue") {
+  if (job.kind === "signer_relay_issue" || job.kind === "signer_relay_issue_restricted") {
     const payload = decodePayload(job.kind, job.payload)
     return payload === undefined ? Effect.void : relaying.abandon(payload, byOperator, actorOf(operator))
   }

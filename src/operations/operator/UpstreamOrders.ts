@@ -16,11 +16,13 @@ export const list = (
     total: upstreamOrderRecords.countMatches(filters)
   }))
 
+const everyJob = { limit: 1000, offset: 0 }
+
 /** Finds one relayed order, with its relay job if the queue still has that job. */
 export const find = Effect.fn("UpstreamOrders.find")(function*(id: string) {
   const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
   if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })
-  const filters = { kind: "signer_relay_issue", orderId: order.orderId }
-  const [job] = yield* jobSearch.search(filters, { limit: 1, offset: 0 })
+  const ofOrder = yield* jobSearch.search({ orderId: order.orderId }, everyJob)
+  const job = ofOrder.find(({ kind }) => kind === "signer_relay_issue" || kind === "signer_relay_issue_restricted")
   return { order, job }
 })

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { reopenCsr } from "../../crypto/x509/Csr.ts"
+import { kindOfOrder } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
@@ -12,25 +13,34 @@ import { DeadlinePassed, Done, Failed, Retry } from "../../engine/queue/Outcome.
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import type { Actor } from "../Operator.ts"
-import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import { abandoned, kindRemoved, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 import * as orphans from "./OrphanedCertificates.ts"
 
 type Payload = PayloadOf<"signer_issue">
+
+/** The mounted profiles by their names. */
+export type Profiles = ReadonlyMap<string, ProfileConfig>
 
 /**
  * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
  * account and all its authorizations must be valid. This is checked before the signing, and again in the write that
  * stores the certificate.
  */
-export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   if (order === undefined || order.status !== "processing") return Done({ isMoot: order?.status !== "valid" })
   if (order.accountStatus !== "valid" || order.unproved !== 0) {
     return Done({ commit: withdrawn(payload, order) })
   }
+  const profile = profiles.get(payload.profile)
+  if (profile === undefined) return Retry(new ProfileNotServed({ profile: payload.profile }))
+  const kind = kindOfOrder(certificateKinds(profile), order.kind)
+  if (kind === undefined) return Done({ commit: kindRemoved(payload, order) })
   const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
   if (Result.isFailure(csr)) return Done({ commit: rejected(payload, order, csr.failure.detail) })
   const names = order.identifiers.map(({ value }) => value)
@@ -43,6 +53,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
           orderId: id,
           csr: csr.success,
           names,
+          kind,
           notBefore: order.notBefore,
           notAfter: order.notAfter,
           orderedAt: order.createdAt

@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import type { Csr } from "../../crypto/x509/Csr.ts"
-import { notGranted } from "../../crypto/x509/RequestedExtensions.ts"
+import { purposeWord } from "../../crypto/x509/KeyPurpose.ts"
+import { hasRequestedUsages, leafUsages, notGranted, requestedWords } from "../../crypto/x509/RequestedExtensions.ts"
 import type { IssuanceFailed } from "../../domain/AcmeError.ts"
-import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
+import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned, KindRemoved } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
@@ -74,6 +76,18 @@ export const withdrawn = (of: Issuance, order: Found) =>
     emit("order_finalize_authority_withdrawn", { order_id: order.id })
   )
 
+/** Ends an order whose kind of certificate was removed by a reload. */
+export const kindRemoved = (of: Issuance, order: Found) => {
+  const kind = order.kind ?? defaultKind
+  return fail(
+    of,
+    order,
+    new KindRemoved({ kind }),
+    "kind_removed",
+    emit("order_finalize_kind_removed", { order_id: order.id, kind })
+  )
+}
+
 /** Ends an order whose CSR was refused. */
 export const rejected = (of: Issuance, order: Found, detail: string) =>
   fail(
@@ -110,10 +124,15 @@ export const stored = Effect.fnUntraced(
       certSerial: serial,
       identifiers,
       ...auditFacts(of.profile, of.client),
-      detail: { key_type: csr.keyType, not_after: rfc3339(notAfter) }
+      detail: {
+        key_type: csr.keyType,
+        not_after: rfc3339(notAfter),
+        ...order.kind === undefined ? {} : { kind: order.kind }
+      }
     })
     if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
-    const lacking = notGranted(csr, chain)
+    const usages = csr.usages.length === 0 ? undefined : leafUsages(chain)
+    const lacking = notGranted(csr, chain, usages)
     if (lacking.length > 0) yield* orders.noteNotGranted(id, lacking)
     const finished = yield* currentMillis
     yield* notify({
@@ -139,6 +158,14 @@ export const stored = Effect.fnUntraced(
       lacking.length === 0
         ? Effect.void
         : emit("order_extensions_not_granted", { order_id: id, cert_serial: serial, extensions: lacking }),
+      usages === undefined || hasRequestedUsages(csr, usages)
+        ? Effect.void
+        : emit("leaf_usages_differ", {
+          order_id: id,
+          cert_serial: serial,
+          requested: requestedWords(csr),
+          granted: usages.map(purposeWord)
+        }),
       emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
     ], { discard: true }))
     yield* arrived // if any of these statements fails, the failure is known here

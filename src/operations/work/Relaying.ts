@@ -14,6 +14,7 @@ import {
   UpstreamTooSlow,
   UpstreamUnsupportedName
 } from "../../domain/AcmeError.ts"
+import { kindOfOrder } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure, Subproblem } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, readFailure, SignerFailed } from "../../domain/JobFailure.ts"
@@ -31,13 +32,15 @@ import type { TokenStore } from "../../services/signing/relay/Strategy.ts"
 import { UpstreamUnavailable } from "../../services/signing/relay/UpstreamFailed.ts"
 import type { Relaying } from "../../services/signing/Signer.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
 import type { Actor } from "../Operator.ts"
 import { locate } from "../Renewal.ts"
+import type { Profiles } from "./Issuance.ts"
 import type { Issuance } from "./IssuanceEnds.ts"
-import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import { abandoned, kindRemoved, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 import * as orphans from "./OrphanedCertificates.ts"
 
 type Payload = PayloadOf<"signer_relay_issue">
@@ -121,7 +124,7 @@ const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string |
  * (docs/decisions/job-outcomes.md, "Signing"). An order that is already open at the upstream is continued. Its time
  * limit includes the attempts and the waits between them, but not the time in which no process has the job.
  */
-export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+export const relay = Effect.fnUntraced(function*(profiles: Profiles, payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   const row = yield* upstreamOrders.find(id)
@@ -140,6 +143,13 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (order.accountStatus !== "valid" || order.unproved !== 0) {
     return Done({ commit: Effect.all([withdrawn(issuance, order), lookAfter, endUnauthorized], { discard: true }) })
   }
+  const profile = profiles.get(payload.profile)
+  if (profile === undefined) return Retry(new ProfileNotServed({ profile: payload.profile }))
+  const kind = kindOfOrder(certificateKinds(profile), order.kind)
+  if (kind === undefined) {
+    const gone = endUpstream("invalid", "its kind of certificate was removed")
+    return Done({ commit: Effect.all([kindRemoved(issuance, order), lookAfter, gone], { discard: true }) })
+  }
   const refused = (detail: string) =>
     Done({ commit: Effect.andThen(rejected(issuance, order, detail), endUpstream("invalid", detail)) })
   const csr = reopenCsr(row.csr)
@@ -149,7 +159,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
   const { createdAt: orderedAt, notAfter, notBefore } = order
-  const request = { orderId: id, csr: csr.success, names, notBefore, notAfter, orderedAt }
+  const request = { orderId: id, csr: csr.success, names, kind, notBefore, notAfter, orderedAt }
   const replaced = row.orderUrl === undefined ? yield* replacedBy(payload.profile, order.replaces) : undefined
   const signers = yield* Signers
   const relayed = yield* Effect.result(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>

@@ -31,6 +31,8 @@ export interface SigningProfile {
     readonly custom: CustomSettings
     readonly relay: RelaySettings
   }
+  /** The kinds of certificates, of which a relay must know what they ask of its upstream. */
+  readonly certificates?: { readonly kinds: { readonly [name: string]: { readonly upstream: string } } }
 }
 
 /** The backend of a profile could not be made, so the profile is not served. */
@@ -115,6 +117,23 @@ const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: 
   if (detail !== undefined) return yield* unusable(profile, { detail, isOutside: true, mayPass: false })
 })
 
+/** Refuses a kind of certificate whose profile the upstream does not offer. */
+const refuseUnoffered = Effect.fnUntraced(function*({ certificates, name }: SigningProfile, signer: Signer) {
+  const wanted = Object.entries(certificates?.kinds ?? {}).filter(([, { upstream }]) => upstream !== "")
+  if (wanted.length === 0 || signer.relay === undefined) return
+  const offered = yield* signer.upstreamProfiles ?? Effect.succeed(undefined)
+  const unoffered = offered && wanted.find(([, { upstream }]) => !offered.includes(upstream))
+  if (unoffered === undefined) return
+  const [kind, { upstream }] = unoffered
+  return yield* unusable(name, {
+    detail: `certificates.kinds.${kind}.upstream: the upstream offers no profile ${upstream}, but ${
+      offered?.join(", ") || "none"
+    }.`,
+    isOutside: true,
+    mayPass: true
+  })
+})
+
 /**
  * Refuses the files of a profile's backend if {@link layer} would refuse them. Creates nothing, and sends nothing to an
  * upstream.
@@ -168,6 +187,7 @@ export const layer = (
           signer = backend.signer
         }
         if (!mayDegrade(profile.name)) yield* refuseTrouble(profile.name, signer)
+        yield* refuseUnoffered(profile, signer)
         bySection.set(section, signer)
         byProfile.set(profile.name, askedFor(profile.name, signer))
       }

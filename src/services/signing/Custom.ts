@@ -19,13 +19,14 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
   Effect.map(Scripts, (scripts) => ({
     issue: (request) =>
       Effect.gen(function*() {
-        const { csr, names, orderId } = request
+        const { csr, kind, names, orderId } = request
         const printed = yield* ask(scripts, settings, {
           name: "issue",
           input: {
             order_id: orderId,
             identifiers: names.map((value) => ({ type: "dns", value })),
-            csr_der_base64: base64(csr.der)
+            csr_der_base64: base64(csr.der),
+            certificate_kind: kind.name
           },
           env: { ACME_SIGNER_ORDER_ID: orderId, ACME_SIGNER_IDENTIFIERS: names.join(",") },
           maxBytes: maxChainBytes,

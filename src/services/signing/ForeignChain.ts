@@ -5,6 +5,7 @@ import type { ChainMaker } from "../../crypto/x509/Chain.ts"
 import { checkChain, faultText, readStoredChain } from "../../crypto/x509/Chain.ts"
 import { findLeaf } from "../../crypto/x509/FoundLeaf.ts"
 import { serialText } from "../../crypto/x509/Serial.ts"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
@@ -24,11 +25,16 @@ export const accept = (
   maker: ChainMaker
 ): Effect.Effect<Issued, SigningFailed> =>
   Effect.gen(function*() {
-    const { csr, names, orderId } = request
+    const { csr, kind, names, orderId } = request
     const now = yield* currentSeconds
     const check = chain.length > maxChainBytes
       ? "undecodable"
-      : checkChain(chain, { spki: csr.spki, csr: csr.der, names, now })
+      : checkChain(chain, {
+        spki: csr.spki,
+        names,
+        now,
+        request: { csr: csr.der, mayLackServerAuth: kind.name !== defaultKind }
+      })
     const stored = check === undefined ? readStoredChain(chain) : undefined
     const leaf = stored === undefined ? undefined : Result.getOrUndefined(readCertificate(stored.leaf))
     if (leaf === undefined) {

@@ -91,7 +91,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       return texts.length === 0 ? undefined : texts.join(" ")
     })
     const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
-      const { csr, names, orderId } = request
+      const { csr, kind, names, orderId } = request
       const foreign = nameConstraintsViolation(ca.nameConstraints, names)
       if (foreign !== undefined) {
         return yield* new CsrRejected({
@@ -102,7 +102,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       const window = validityWindow({
         now,
         orderedAt: request.orderedAt,
-        validityDays: settings.leaf_validity_days,
+        validitySeconds: kind.validitySeconds,
         requestedNotBefore: request.notBefore,
         requestedNotAfter: request.notAfter,
         issuerNotBefore: ca.notBefore,
@@ -117,15 +117,13 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       }
       const { discardedRequest, notAfter, notBefore } = window.success
       if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
-      const commonName = leafCommonName(csr, names)
       const serial = serialFrom(yield* entropy.bytes(16))
       const leafRequest = {
         spki: csr.spki,
         keyType: csr.keyType,
         names,
-        commonName: commonName !== undefined && permitsCommonName(ca.nameConstraints, commonName)
-          ? commonName
-          : undefined,
+        commonName: leafCommonName(csr, names, kind.commonName, (name) => permitsCommonName(ca.nameConstraints, name)),
+        content: kind.content,
         serial,
         notBefore,
         notAfter

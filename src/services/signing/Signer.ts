@@ -3,6 +3,7 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { CrlSigner } from "../../crypto/x509/Crl.ts"
 import type { Csr } from "../../crypto/x509/Csr.ts"
+import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import type { SignerFailed, Subproblem } from "../../domain/JobFailure.ts"
 import type { IssuedCrl } from "./IssuedCrl.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
@@ -15,6 +16,8 @@ export interface IssueRequest {
   readonly csr: Csr
   /** The names, in the order of the order's identifiers. */
   readonly names: ReadonlyArray<string>
+  /** What the certificate contains. */
+  readonly kind: CertificateKind
   /** The dates that the client requested. */
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
@@ -136,6 +139,11 @@ export interface RelaySigner extends Backend {
     request: IssueRequest,
     relaying: Relaying<E>
   ) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
+  /**
+   * Returns the names of the certificate profiles that the upstream offers, or undefined if the upstream does not answer.
+   * Absent while the relay cannot be made.
+   */
+  readonly upstreamProfiles?: Effect.Effect<ReadonlyArray<string> | undefined>
   readonly renewal: AskRenewal
   readonly revoke: Revoke
   readonly leftOver: AskLeftOver

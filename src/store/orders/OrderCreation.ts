@@ -28,6 +28,8 @@ export interface NewOrder {
   readonly replaces: string | undefined
   readonly now: number
   readonly expiresAt: number
+  /** The kind of certificate. Absent for the kind `default`. */
+  readonly kind: string | undefined
   readonly ip: string | undefined
   readonly ptr: string | undefined
   /** The names, forwards and reversed, for searches. */
@@ -52,6 +54,7 @@ const orderParams = {
   replaces: orderColumns.replaces,
   now: int,
   expiresAt: int,
+  kind: orderColumns.kind,
   ip: nullable(text()),
   ptr: nullable(text())
 }
@@ -60,9 +63,12 @@ const orderParams = {
 // the lock on PostgreSQL waits until the deletion ends.
 const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
-     expires_at, created_ip, created_ptr)
+     expires_at, kind, created_ip, created_ptr)
    SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
-     ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${typed(":expiresAt", "bigint")}, :ip, :ptr
+     ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${
+    typed(":expiresAt", "bigint")
+  }, :kind, :ip,
+     :ptr
    FROM accounts c WHERE c.id = :accountId AND ${checked("c.profile")} = :profile AND c.status = 'valid'${
     dialect === "postgres" ? " FOR KEY SHARE" : ""
   }

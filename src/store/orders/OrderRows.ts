@@ -4,6 +4,7 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
+import { signingKinds } from "../../domain/words/JobKind.ts"
 import type { Column } from "../../engine/sql/Column.ts"
 import { bytes, int, name, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
@@ -31,7 +32,11 @@ export const orderColumns = {
   replaces: nullable(text()),
   error: nullable(problemColumn),
   createdAt: int,
-  expiresAt: nullable(int)
+  expiresAt: nullable(int),
+  /** The kind of certificate. Absent for the kind `default`. */
+  kind: nullable(name()),
+  /** 1 if a worker that does not know kinds and scopes must not sign for the order. */
+  restricted: nullable(int)
 }
 
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
@@ -105,13 +110,14 @@ const claimStatement = statement({
     profile: name(),
     accountId: orderColumns.accountId,
     certPubkey: bytes,
+    restricted: nullable(int),
     ...lifetimeParams
   },
   row: { id: orderColumns.id },
   // The order is not locked first. If an authorization ends in the meantime, the write that stores the certificate
   // fails.
   sql: (f) =>
-    `UPDATE orders SET status = ${reached(orderMoves.claim)}
+    `UPDATE orders SET status = ${reached(orderMoves.claim)}, restricted = :restricted
      WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("account_id")} = :accountId AND ${isAlive(f)}
        AND ${leaving(orderMoves.claim, f.checked("status"))} AND ${everyNameProved} AND ${accountValid}
        AND ${unburnt(":certPubkey", f.dialect)}
@@ -194,7 +200,7 @@ const stuckProcessing = statement({
     `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.identifiers AS "identifiers"
      FROM orders o WHERE o.status = 'processing' AND o.created_at < :createdBefore
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running')
-         AND j.kind IN ('signer_issue', 'signer_relay_issue') AND j.dedup_key = ${idText("o.id")})
+         AND j.kind IN (${signingKinds.map((kind) => `'${kind}'`).join(", ")}) AND j.dedup_key = ${idText("o.id")})
      ORDER BY o.id LIMIT :limit`
 })
 
@@ -230,7 +236,9 @@ export const demote = (id: OrderId, error: ProblemDocument) => first(demoteState
  * Moves an order from `ready` to `processing`. The order must be unexpired and fully authorized, and the key to be
  * certified must not be burnt. Returns `undefined` otherwise.
  */
-export const claim = (owned: Owned & Alive & { readonly certPubkey: Uint8Array }) => first(claimStatement, owned)
+export const claim = (
+  owned: Owned & Alive & { readonly certPubkey: Uint8Array; readonly restricted: 1 | undefined }
+) => first(claimStatement, owned)
 
 /** Moves an unfinished order to `invalid`. */
 export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(failStatement, { id, error })

@@ -56,7 +56,9 @@ export const tables: ReadonlyArray<Table> = [
     created_ip: "text",
     created_ptr: "text",
     not_granted: "text",
-    expires_at: "int"
+    expires_at: "int",
+    kind: "text",
+    restricted: "int"
   }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
   table("authorizations", "id", {
@@ -164,7 +166,8 @@ export const tables: ReadonlyArray<Table> = [
     version: "text",
     started_at: "int",
     last_seen_at: "int",
-    shares_syncs: "int"
+    shares_syncs: "int",
+    knows: "text"
   }),
   table("profile_states", "profile owner", {
     profile: "text",

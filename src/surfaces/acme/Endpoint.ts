@@ -1,5 +1,7 @@
+import type { CertificateKinds } from "../../domain/CertificateKind.ts"
 import { clientAddress } from "../../domain/ClientAddress.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 
 /** A profile as clients reach it. Every URL for clients is made here, from `server.base_url`. */
 export class Endpoint {
@@ -49,11 +51,22 @@ export class Endpoint {
 
 // The object has only the configured members: an unset member is left out, never empty. The object itself is always
 // present, because some clients read it without a check.
-const meta = ({ eab, meta }: ProfileConfig): { readonly meta: object } => ({
+const meta = (profile: ProfileConfig): { readonly meta: object } => ({
   meta: {
-    ...(eab.enabled ? { externalAccountRequired: true } : {}),
-    ...(meta.terms_of_service === "" ? {} : { termsOfService: meta.terms_of_service }),
-    ...(meta.website === "" ? {} : { website: meta.website }),
-    ...(meta.caa_identities.length === 0 ? {} : { caaIdentities: meta.caa_identities })
+    ...ofProfile(profile),
+    ...offeredKinds(certificateKinds(profile))
   }
+})
+
+// draft-ietf-acme-profiles calls a kind of certificate a profile.
+const offeredKinds = ({ byName, isOffered }: CertificateKinds) =>
+  isOffered
+    ? { profiles: Object.fromEntries([...byName.values()].map(({ description, name }) => [name, description])) }
+    : {}
+
+const ofProfile = ({ eab, meta }: ProfileConfig) => ({
+  ...(eab.enabled ? { externalAccountRequired: true } : {}),
+  ...(meta.terms_of_service === "" ? {} : { termsOfService: meta.terms_of_service }),
+  ...(meta.website === "" ? {} : { website: meta.website }),
+  ...(meta.caa_identities.length === 0 ? {} : { caaIdentities: meta.caa_identities })
 })

@@ -50,18 +50,19 @@ const readAgain = <E, R>(read: Effect.Effect<Polled, E, R>): Effect.Effect<Answe
       ))
 
 /**
- * Answers a poll. `expected` is the job that changes the answer, if a request of this client can have begun the job. If
- * this process runs the job for the share of this client, the answer is read only when the job has ended.
+ * Answers a poll. `expected` lists the jobs of which one changes the answer, if a request of this client can have begun
+ * it. If this process runs one of them for the share of this client, the answer is read only when that job has ended.
  */
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>,
-  expected?: Awaited & Running
+  expected: ReadonlyArray<Awaited & Running> = []
 ): Effect.Effect<Answer | PendingAnswer<E, R | Waits>, E, R | Waits> =>
   Waits.use(({ isRunning, moment }) => {
     const since = moment()
     const again = readAgain(read)
-    if (expected !== undefined && isRunning(expected)) {
-      return Effect.succeed<Answer | PendingAnswer<E, R | Waits>>({ answer: undefined, awaits: expected, since, again })
+    const running = expected.find(isRunning)
+    if (running !== undefined) {
+      return Effect.succeed<Answer | PendingAnswer<E, R | Waits>>({ answer: undefined, awaits: running, since, again })
     }
     return Effect.map(read, ({ answer, awaits }) => awaits === undefined ? answer : { answer, awaits, since, again })
   })

@@ -1,5 +1,6 @@
 import type { Account } from "../../domain/Account.ts"
 import { OrderNotReady } from "../../domain/AcmeError.ts"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import type { Challenge } from "../../domain/Challenge.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
@@ -10,6 +11,7 @@ import { rfc3339 } from "../../engine/Time.ts"
 import type { AuthorizationView } from "../../operations/acme/Authorizations.ts"
 import type { OrderView } from "../../operations/acme/Orders.ts"
 import type { Wish } from "../../operations/acme/Validity.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 /**
@@ -55,7 +57,8 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, no
     authorizations: order.authorizationIds.map(endpoint.authorization),
     finalize: endpoint.finalize(order.id),
     ...member("certificate", status === "valid" ? endpoint.certificate(order.id) : undefined),
-    ...member("replaces", order.replaces)
+    ...member("replaces", order.replaces),
+    ...member("profile", certificateKinds(endpoint.profile).isOffered ? order.kind ?? defaultKind : undefined)
   }
 }
 

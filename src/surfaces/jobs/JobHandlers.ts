@@ -172,19 +172,23 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       run: (payload) => within(verdicts.validate(profiles, payload)),
       abandon: verdicts.abandon
     }),
-    handler<"signer_issue", Needs, JobFailure>({
-      kind: "signer_issue",
-      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
-      run: (payload, job) => within(issuance.issue(payload, job)),
-      abandon: (payload, failure) => issuance.abandon(payload, failure)
-    }),
-    handler<"signer_relay_issue", Needs, JobFailure>({
-      kind: "signer_relay_issue",
-      reachSeconds: longestRelay,
-      budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
-      run: (payload, job) => within(relaying.relay(payload, job)),
-      abandon: (payload, failure) => relaying.abandon(payload, failure)
-    }),
+    ...(["signer_issue", "signer_issue_restricted"] as const).map((kind) =>
+      handler<typeof kind, Needs, JobFailure>({
+        kind,
+        budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
+        run: (payload, job) => within(issuance.issue(profiles, payload, job)),
+        abandon: (payload, failure) => issuance.abandon(payload, failure)
+      })
+    ),
+    ...(["signer_relay_issue", "signer_relay_issue_restricted"] as const).map((kind) =>
+      handler<typeof kind, Needs, JobFailure>({
+        kind,
+        reachSeconds: longestRelay,
+        budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
+        run: (payload, job) => within(relaying.relay(profiles, payload, job)),
+        abandon: (payload, failure) => relaying.abandon(payload, failure)
+      })
+    ),
     handler<"signer_revoke", Needs, JobFailure>({
       kind: "signer_revoke",
       reachSeconds: longestRevocationWait,

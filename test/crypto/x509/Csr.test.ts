@@ -501,9 +501,10 @@ describe("common names", () => {
       subject: seq(cn(utf8(long)), cn(utf8("Localhost")))
     }))
     assert.deepStrictEqual(csr.commonNames, [long])
-    assert.strictEqual(leafCommonName(csr, csr.names), "localhost")
-    assert.isUndefined(leafCommonName(csr, ["other"]))
-    assert.isUndefined(leafCommonName(accepted(csrOf({})), ["a.example.com"]))
+    const ofRequest = (csr: Csr, names: ReadonlyArray<string>) => leafCommonName(csr, names, "request", () => true)
+    assert.strictEqual(ofRequest(csr, csr.names), "localhost")
+    assert.isUndefined(ofRequest(csr, ["other"]))
+    assert.isUndefined(ofRequest(accepted(csrOf({})), ["a.example.com"]))
   })
 })
 

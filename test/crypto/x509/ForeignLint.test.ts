@@ -68,7 +68,7 @@ const check = (chain: string, csrSubject: Uint8Array = seq()) =>
     spki: spkiOf(ecKey),
     names: [name],
     now: madeAt,
-    csr: csrOf({ subject: csrSubject, extensions: [sanOf(dns(name))] })
+    request: { csr: csrOf({ subject: csrSubject, extensions: [sanOf(dns(name))] }), mayLackServerAuth: false }
   })
 
 /** Returns the fault of a leaf with these extensions. */

@@ -249,7 +249,7 @@ describe("validityWindow", () => {
   const base = {
     now: NOW,
     orderedAt: NOW,
-    validityDays: 90,
+    validitySeconds: 90 * DAY,
     requestedNotBefore: undefined,
     requestedNotAfter: undefined,
     issuerNotBefore: NOW - 1000 * DAY,
@@ -308,7 +308,7 @@ describe("validityWindow", () => {
     [fc.record({
       now: fc.integer({ min: 0, max: 2 ** 33 }),
       orderedAt: fc.integer({ min: 0, max: 2 ** 33 }),
-      validityDays: fc.integer({ min: 1, max: 3653 }),
+      validitySeconds: fc.integer({ min: 3600, max: 3653 * DAY }),
       requestedNotBefore: fc.option(fc.integer({ min: 0, max: 2 ** 34 }), { nil: undefined }),
       requestedNotAfter: fc.option(fc.integer({ min: 0, max: 2 ** 34 }), { nil: undefined }),
       issuerNotBefore: fc.integer({ min: 0, max: 2 ** 34 }),
@@ -320,7 +320,7 @@ describe("validityWindow", () => {
       const { notAfter, notBefore } = found.success
       assert.isBelow(notBefore, notAfter)
       assert.isAtLeast(notBefore, Math.max(input.now - 3600, input.issuerNotBefore))
-      assert.isAtMost(notAfter, Math.min(input.now + input.validityDays * DAY, input.issuerNotAfter))
+      assert.isAtMost(notAfter, Math.min(input.now + input.validitySeconds, input.issuerNotAfter))
     }
   )
 })

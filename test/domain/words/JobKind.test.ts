@@ -45,7 +45,9 @@ describe("the payload of a job", () => {
   const first: { readonly [K in JobKind]: object } = {
     challenge_validate: { challenge_id: "c", profile: "p", thumbprint: "t" },
     signer_issue: { order_id: "o", profile: "p", csr: "AA", client: {} },
+    signer_issue_restricted: { order_id: "o", profile: "p", csr: "AA", client: {} },
     signer_relay_issue: { order_id: "o", profile: "p" },
+    signer_relay_issue_restricted: { order_id: "o", profile: "p" },
     signer_revoke: { order_id: "o", profile: "p", actor: { kind: "acme" }, client: {} },
     orphan_revoke: { order_id: "o", profile: "p" },
     key_revoke: { pubkey: "AA", client: {} },

@@ -128,7 +128,9 @@ export const own = words(`
   notify_expiry_unused
   notify_names_omitted
   notify_tested
+  leaf_usages_differ
   order_extensions_not_granted
+  order_finalize_kind_removed
   profile_degraded
   profile_recovered
   publish_config_invalid

@@ -35,6 +35,7 @@ import {
   world
 } from "../../support/Graph.ts"
 import { work } from "../../support/Issued.ts"
+import { usualKind } from "../../support/Kinds.ts"
 import { finalized, relay, relaying, relaysBy, signsByCa, useRelays } from "../../support/Relayed.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 import { watched } from "../../support/Watched.ts"
@@ -265,6 +266,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
           orderId: of.id,
           csr: Result.getOrThrow(parseCsr(of.csr)),
           names: ["a.example"],
+          kind: usualKind,
           notBefore: undefined,
           notAfter: undefined,
           orderedAt: 0

@@ -15,6 +15,7 @@ import type { LocalCaSettings } from "../../../src/services/signing/LocalCa.ts"
 import { Signers } from "../../../src/services/signing/Signer.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
+import { kindOf } from "../../support/Kinds.ts"
 import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { noUpdates, refusal, relaySettings } from "../../support/ScriptedRelay.ts"
 import { ca, upstreamWith } from "../../support/ScriptedUpstream.ts"
@@ -104,7 +105,11 @@ describe("the backends of the profiles", () => {
       const signers = yield* signersOf([profile("a", sections.a), profile("b", sections.b)])
       const lives: Array<number> = []
       for (const name of ["a", "b"] as const) {
-        const issued = yield* (yield* signers.of(name)).issue?.(issueRequest(["a.example.com"])) ??
+        const issued = yield* (yield* signers.of(name)).issue?.(
+          issueRequest(["a.example.com"], {
+            kind: kindOf(`[profiles.p]\nsigner.local_ca.leaf_validity_days = ${lives.length === 0 ? 90 : 7}`)
+          })
+        ) ??
           Effect.die(new Error("relays"))
         const leaf = new X509Certificate(issued.chain)
         const [own, other] = [sections[name], sections[name === "a" ? "b" : "a"]].map(({ cert_path }) =>

@@ -85,7 +85,8 @@ describe("the hook issue", () => {
         hook: "issue",
         order_id: "order",
         identifiers: [{ type: "dns", value: "a.example" }, { type: "dns", value: "*.b.example" }],
-        csr_der_base64: Buffer.from(request.csr.der).toString("base64")
+        csr_der_base64: Buffer.from(request.csr.der).toString("base64"),
+        certificate_kind: "default"
       })
     }))
 

@@ -15,6 +15,7 @@ import type { Issued } from "../../../src/services/signing/Signer.ts"
 import { cn, csrOf, der, ext, oid, openssl, seq, set, spkiOf, utf8 } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
+import { usualKind } from "../../support/Kinds.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
 import { effectProp } from "../../support/Property.ts"
@@ -173,12 +174,13 @@ describe("the validity of a leaf", () => {
       const records: Array<Record> = []
       const at = (day: number | undefined) => day === undefined ? undefined : madeAt + day * daySeconds
       const settings = { ...settingsIn(freshDirectory()), leaf_validity_days: validityDays }
+      const kind = { ...usualKind, validitySeconds: validityDays * daySeconds }
       const caEnd = madeAt + caDays * daySeconds
       supply(settings, foreignCa({ name: "Root", notBefore: madeAt - 60, notAfter: caEnd }))
       const signer = yield* Effect.provide(LocalCa.make(settings), Entropy.layer)
       const made = yield* Effect.result(
         Effect.provide(
-          signer.issue(issueRequest(names, { notBefore: at(fromDay), notAfter: at(toDay) })),
+          signer.issue(issueRequest(names, { kind, notBefore: at(fromDay), notAfter: at(toDay) })),
           layerMemory(records)
         )
       )

@@ -41,6 +41,9 @@ const maxAnswerBytes = 1_048_576
 const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
+/** The highest number of certificate profiles of an upstream that are remembered. No honest upstream has more. */
+const mostProfiles = 100
+
 /** The number of milliseconds after which the directory is read again, because an upstream may change its URLs. */
 const directoryLife = 3_600_000
 
@@ -159,7 +162,8 @@ export const make = (
         revokeCert: yield* optional(members, "revokeCert"),
         keyChange: yield* optional(members, "keyChange"),
         renewalInfo: yield* optional(members, "renewalInfo"),
-        termsOfService: textOf(meta["termsOfService"])
+        termsOfService: textOf(meta["termsOfService"]),
+        profiles: Object.keys(objectOf(meta["profiles"]) ?? {}).slice(0, mostProfiles)
       }
     })
 

@@ -22,6 +22,8 @@ export interface Conversation extends Upstream {
   /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
+  /** The certificate profile to request from the upstream. Empty if the upstream chooses. */
+  readonly upstreamProfile: string
   /** Whether there were attempts before this one. */
   readonly wasBegun: boolean
   /** When the exchange must stop waiting, in milliseconds since the start of the process. */
@@ -50,13 +52,17 @@ const late = (what: string) =>
 /** Begins the exchange with the upstream about an order. */
 export const converse = (
   upstream: Upstream,
-  { deadline, names, validity, wasBegun }: Pick<Conversation, "names" | "validity" | "wasBegun" | "deadline">
+  { deadline, names, upstreamProfile, validity, wasBegun }: Pick<
+    Conversation,
+    "names" | "validity" | "upstreamProfile" | "wasBegun" | "deadline"
+  >
 ): Conversation => {
   const { client, kid, pollMillis } = upstream
   return {
     ...upstream,
     names,
     validity,
+    upstreamProfile,
     wasBegun,
     deadline,
     ask: (operation, url, payload) => client.post(operation, url, payload ?? "", { kid }),

@@ -230,6 +230,7 @@ export const make = (
           const wanted: Wanted = {
             names: request.names,
             validity: request,
+            upstreamProfile: request.kind.upstream,
             replaced,
             csr: request.csr.der,
             stored,
@@ -272,6 +273,10 @@ export const make = (
           }
           return yield* taken(yield* judged(Effect.catch(fulfil(upstream, wanted, keeper), named<E>)))
         }),
+      upstreamProfiles: Effect.match(client.directory, {
+        onSuccess: ({ profiles }) => profiles,
+        onFailure: () => undefined
+      }),
       renewal: (certificate) => Effect.mapError(renewalAt(client, certificate), ofCertificate),
       leftOver: (orderUrl) =>
         Effect.flatMap(Ref.get(known), (kid) => leftOver({ client, kid }, orderUrl)).pipe(

@@ -11,6 +11,8 @@ export interface Directory {
   /** Absent if the upstream has no renewal information (RFC 9773). */
   readonly renewalInfo: string | undefined
   readonly termsOfService: string | undefined
+  /** The names of the certificate profiles that the upstream offers (draft-ietf-acme-profiles). */
+  readonly profiles: ReadonlyArray<string>
 }
 
 /** The operation of a request, and the label `operation` of its series. */

@@ -32,6 +32,8 @@ export interface Wanted {
   /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
+  /** The certificate profile to request from the upstream. Empty if the upstream chooses. */
+  readonly upstreamProfile: string
   readonly replaced?: RelayedCertificate | undefined
   readonly csr: Uint8Array
   readonly stored: StoredUpstreamOrder
@@ -80,13 +82,14 @@ const replacesOf = (
  * because the renewal itself matters more.
  */
 const askFor = <E>(
-  { ask, client, names, validity }: Conversation,
+  { ask, client, names, upstreamProfile, validity }: Conversation,
   replaced: RelayedCertificate | undefined,
   keeper: Keeper<E>
 ) =>
   Effect.gen(function*() {
     const directory = yield* client.directory
-    const plain = { identifiers: identifiersOf(names), ...datesOf(validity) }
+    const profile = upstreamProfile === "" ? {} : { profile: upstreamProfile }
+    const plain = { identifiers: identifiersOf(names), ...datesOf(validity), ...profile }
     const replaces = replacesOf(directory, replaced)
     const asked = ask("newOrder", directory.newOrder, { ...plain, ...replaces })
     if (replaces.replaces === undefined) return yield* asked
@@ -254,7 +257,7 @@ export const fulfil = <E>(
 export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
   if (upstream.strategy.clear === undefined) return Effect.void
   const validity = { notBefore: undefined, notAfter: undefined }
-  const talk = converse(upstream, { names, validity, wasBegun: true, deadline: 0 })
+  const talk = converse(upstream, { names, validity, upstreamProfile: "", wasBegun: true, deadline: 0 })
   return talk.ask("order", orderUrl).pipe(
     Effect.flatMap(({ json = {} }) =>
       Effect.forEach(authorizationsIn(json, talk), (one) => clearAt(talk, one), { concurrency: atOnce, discard: true })

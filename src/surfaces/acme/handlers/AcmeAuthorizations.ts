@@ -68,7 +68,7 @@ export const challenge = Effect.fnUntraced(function*(
   const challengeId = yield* recordId(ChallengeId, id)
   const read = Effect.map(challenges.find(caller, challengeId), (one) => found(endpoint, one))
   if (payload === undefined) {
-    return yield* polled(read, { ...validationOf(challengeId), share: shareOfCaller(caller) })
+    return yield* polled(read, [{ ...validationOf(challengeId), share: shareOfCaller(caller) }])
   }
   const triggered = challenges.trigger(caller, challengeId)
   return yield* begun(Effect.map(triggered, (one) => ({ ...found(endpoint, one), isFirst: one.isBegun })), {

@@ -62,15 +62,18 @@ export const newOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof
  * Returns the job that an order in `processing` waits for. A local CA signs in milliseconds; every other signer takes
  * longer.
  */
-const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Awaited => ({
-  kind: profile.signer.backend === "relay" ? "signer_relay_issue" : "signer_issue",
+const signingOf = ({ profile }: Endpoint, dedupKey: OrderId, isRestricted: boolean): Awaited => ({
+  kind: profile.signer.backend === "relay"
+    ? (isRestricted ? "signer_relay_issue_restricted" : "signer_relay_issue")
+    : (isRestricted ? "signer_issue_restricted" : "signer_issue"),
   dedupKey,
   pauseSeconds: profile.signer.backend === "local_ca" ? 1 : 5
 })
 
 const found = Effect.fnUntraced(function*(endpoint: Endpoint, order: OrderView) {
   const answer = yield* orderAnswer(200, endpoint, order)
-  return { answer, awaits: order.status === "processing" ? signingOf(endpoint, order.id) : undefined }
+  const awaits = order.status === "processing" ? signingOf(endpoint, order.id, order.restricted === 1) : undefined
+  return { answer, awaits }
 })
 
 const read = Effect.fnUntraced(function*({ caller, endpoint }: BySomeAccount<unknown>, id: OrderId) {
@@ -80,10 +83,12 @@ const read = Effect.fnUntraced(function*({ caller, endpoint }: BySomeAccount<unk
 /** Reads an order (RFC 8555 section 7.1.3). */
 export const order = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
   const orderId = yield* recordId(OrderId, signed.id)
-  return yield* polled(read(signed, orderId), {
-    ...signingOf(signed.endpoint, orderId),
-    share: shareOfCaller(signed.caller)
-  })
+  const share = shareOfCaller(signed.caller)
+  const expected = [false, true].map((isRestricted) => ({
+    ...signingOf(signed.endpoint, orderId, isRestricted),
+    share
+  }))
+  return yield* polled(read(signed, orderId), expected)
 })
 
 export const Finalize = Schema.Struct({ csr: Schema.String })

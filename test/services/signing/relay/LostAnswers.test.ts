@@ -174,6 +174,7 @@ const attempted = (option: Option, attempts = 6) =>
         {
           names: ["a.example"],
           validity: { notBefore: undefined, notAfter: undefined },
+          upstreamProfile: "",
           csr: Buffer.from("csr"),
           stored,
           wasBegun: attempt > 0,

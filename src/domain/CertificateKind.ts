@@ -1,0 +1,58 @@
+import type { LeafKey } from "../crypto/keys/LeafKeys.ts"
+import type { LeafContent } from "../crypto/x509/LeafContent.ts"
+
+/** The kind that always exists. An order without a stored kind is an order of this kind. */
+export const defaultKind = "default"
+
+/** Matches the names of kinds. */
+export const kindPattern = /^[a-z0-9-]{1,32}$/
+
+/** Where the common name of a certificate comes from. */
+export const commonNameSources = ["request", "first", "never"] as const
+export type CommonNameSource = (typeof commonNameSources)[number]
+
+/** What happens if a CSR requests usages or other extensions that the certificate will not have. */
+export const unrequestedWords = ["ignore", "refuse", "refuse_all"] as const
+export type Unrequested = (typeof unrequestedWords)[number]
+
+/**
+ * A kind of certificate: what a certificate of an order contains, with every default filled in (docs/configuration.md,
+ * "certificates"). On the wire, a kind is a `profile` of draft-ietf-acme-profiles.
+ */
+export interface CertificateKind {
+  readonly name: string
+  /** The text that clients see in the directory. It may be empty. */
+  readonly description: string
+  /** The lifetime of a certificate of a local CA, in seconds. */
+  readonly validitySeconds: number
+  /** The usages, the policies and the fixed subject. For a relay or a program, these are only what it may issue. */
+  readonly content: LeafContent
+  /** The keys that can be certified. */
+  readonly keys: ReadonlyArray<LeafKey>
+  readonly commonName: CommonNameSource
+  readonly unrequested: Unrequested
+  /** The profile that a relay requests from its upstream. Empty if it requests none. */
+  readonly upstream: string
+  /**
+   * Whether certificates of this kind are the ones that versions before kinds made. The jobs of all other orders are
+   * invisible to these versions.
+   */
+  readonly isPlain: boolean
+}
+
+/** The kinds of one profile. */
+export interface CertificateKinds {
+  /** Every kind by its name, `default` among them. */
+  readonly byName: ReadonlyMap<string, CertificateKind>
+  /** The kind of an order that names none. */
+  readonly chosen: CertificateKind
+  /** Whether the directory offers the kinds, because there are several or because the only one has a description. */
+  readonly isOffered: boolean
+}
+
+/** Returns the stored name of a kind: nothing for the kind `default`. */
+export const storedKind = (name: string): string | undefined => name === defaultKind ? undefined : name
+
+/** Returns the kind with a stored name, or undefined if a reload has removed it. */
+export const kindOfOrder = (kinds: CertificateKinds, stored: string | undefined): CertificateKind | undefined =>
+  kinds.byName.get(stored ?? defaultKind)
