@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { signatureAlgorithms } from "../crypto/jose/Jwk.ts"
+import { accountAlgorithms } from "../crypto/jose/Jwk.ts"
 import { count, flag, integer, words } from "../engine/config/Key.ts"
 
 /* The sections about accounts: who may have one, how its requests are signed, and how much it may request. */
@@ -29,7 +29,7 @@ export const limits = Schema.Struct({
 export const account = Schema.Struct({
   algorithms: words(
     ["ES256", "RS256"],
-    { offered: signatureAlgorithms },
+    { offered: accountAlgorithms },
     "Algorithms with which clients may sign their requests; ES256 is one of them (RFC 8555 section 6.2)."
   )
 })

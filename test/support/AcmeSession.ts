@@ -18,11 +18,20 @@ import { patienceMs } from "./Patience.ts"
 export interface AcmeKey {
   readonly privateKey: KeyObject
   readonly jwk: JWK
-  readonly alg: "ES256" | "RS256" | "ES384" | "ES512" | "EdDSA"
+  readonly alg: keyof typeof digests
   readonly thumbprint: string
 }
 
-const digests = { ES256: "sha256", RS256: "sha256", ES384: "sha384", ES512: "sha512", EdDSA: null } as const
+const digests = {
+  "ES256": "sha256",
+  "RS256": "sha256",
+  "ES384": "sha384",
+  "ES512": "sha512",
+  "EdDSA": null,
+  "ML-DSA-44": null,
+  "ML-DSA-65": null,
+  "ML-DSA-87": null
+} as const
 
 /** Returns an {@link AcmeKey} from a private key: P-256 signs with ES256, RSA with RS256. */
 export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {

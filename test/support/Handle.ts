@@ -67,8 +67,14 @@ export const posted = (target: string, body: string, headers: Request["headers"]
 /** Returns a key that signs, by default a new P-256 key. */
 export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
-  const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
-  const jwk = kty === "EC" ? { kty, crv, x, y } : kty === "OKP" ? { kty, crv, x } : { kty, n, e }
+  const { crv = "", e = "", kty = "", n = "", x = "", y = "", ...more } = key.export({ format: "jwk" })
+  const jwk = kty === "EC"
+    ? { kty, crv, x, y }
+    : kty === "OKP"
+    ? { kty, crv, x }
+    : kty === "AKP"
+    ? { kty, ...more }
+    : { kty, n, e }
   return { privateKey, jwk, alg: algorithm, thumbprint }
 }
 

@@ -3,14 +3,23 @@ import type { KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import { decodeBase64url } from "../Base64url.ts"
 import { sha256Octets } from "../Digest.ts"
+import type { MlDsa } from "../keys/MlDsa.ts"
+import { importMlDsa, isMlDsaSupported, mlDsa, mlDsaSpki } from "../keys/MlDsa.ts"
+import { maxExponentOctets } from "../keys/WeakKey.ts"
 import { BadPublicKey } from "./JoseRefused.ts"
 
+/** The algorithms with which an account may sign (RFC 7518 section 3.1, RFC 8037). */
+export const accountAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const
+export type SignatureAlgorithm = (typeof accountAlgorithms)[number] | MlDsa["algorithm"]
+
 /**
- * The implemented algorithms of RFC 7518 section 3.1 and RFC 8037. Each kind of key that may be certified has one
- * algorithm.
+ * Returns the algorithms with which the key of a certificate may sign. Each kind of key that may be certified has one
+ * algorithm. Those of ML-DSA (RFC 9964) are among them if the runtime can verify them.
  */
-export const signatureAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const
-export type SignatureAlgorithm = (typeof signatureAlgorithms)[number]
+export const certificateAlgorithms = (): ReadonlyArray<SignatureAlgorithm> => [
+  ...accountAlgorithms,
+  ...mlDsa.filter(isMlDsaSupported).map(({ algorithm }) => algorithm)
+]
 
 /** For each algorithm, the kind of key that signs with it, in words. */
 export const keyKinds: { readonly [A in SignatureAlgorithm]: string } = {
@@ -18,7 +27,10 @@ export const keyKinds: { readonly [A in SignatureAlgorithm]: string } = {
   RS256: "an RSA key",
   ES384: "a P-384 key",
   ES512: "a P-521 key",
-  EdDSA: "an Ed25519 key"
+  EdDSA: "an Ed25519 key",
+  "ML-DSA-44": "an ML-DSA-44 key",
+  "ML-DSA-65": "an ML-DSA-65 key",
+  "ML-DSA-87": "an ML-DSA-87 key"
 }
 
 /** A public key that verifies signed requests. */
@@ -110,11 +122,24 @@ const importOkp = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
   }
 }
 
-/**
- * The highest number of octets in an RSA exponent. A verification needs one multiplication for each bit of the
- * exponent. Verifications run on the event loop, and any client can cause them.
- */
-export const maxExponentOctets = 8
+const akpThumbprint = ({ alg, pub }: Jwk): string =>
+  thumbprintOf(`{"alg":"${String(alg)}","kty":"AKP","pub":"${String(pub)}"}`)
+
+/** Reads an Algorithm Key Pair (RFC 9964 section 3). Its `alg` is required, because it names the parameter set. */
+const importAkp = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
+  const { alg, pub } = jwk
+  const set = mlDsa.find(({ algorithm }) => algorithm === alg)
+  if (set === undefined) return refuse("The member alg of an AKP key must be ML-DSA-44, ML-DSA-65 or ML-DSA-87.")
+  const octets = typeof pub === "string" ? decodeBase64url(pub) : undefined
+  if (octets?.length !== set.keyOctets) {
+    return refuse(`The member pub must be base64url of exactly ${set.keyOctets} octets.`)
+  }
+  const spki = mlDsaSpki(set, octets)
+  const key = importMlDsa(set, spki)
+  return key === undefined
+    ? refuse(`This server cannot verify signatures of an ${set.algorithm} key.`)
+    : Result.succeed({ algorithm: set.algorithm, key, spki, thumbprint: akpThumbprint(jwk) })
+}
 
 const minRsaBits = 2048
 const maxRsaBits = 8192
@@ -160,8 +185,8 @@ const importRsa = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
 }
 
 /**
- * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, and RSA of 2048 to 8192 bits. All other
- * members, including private ones, are neither read nor kept. The key determines the algorithm; a header never does.
+ * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, RSA of 2048 to 8192 bits, and ML-DSA. All
+ * other members, including private ones, are neither read nor kept. The key determines the algorithm; a header never does.
  * {@link checkKey} decides whether requests may use this algorithm.
  */
 export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
@@ -172,8 +197,10 @@ export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => 
       return importRsa(jwk)
     case "OKP":
       return importOkp(jwk)
+    case "AKP":
+      return importAkp(jwk)
     default:
-      return refuse("The key type must be EC, RSA or OKP.")
+      return refuse("The key type must be EC, RSA, OKP or AKP.")
   }
 }
 
@@ -185,6 +212,8 @@ export const importSpki = (spki: Uint8Array): AccountKey => {
   const known = { key, spki: der }
   if (jwk["kty"] === "RSA") return { ...known, algorithm: "RS256", thumbprint: rsaThumbprint(jwk) }
   if (jwk["kty"] === "OKP") return { ...known, algorithm: "EdDSA", thumbprint: okpThumbprint(jwk) }
+  const set = mlDsa.find(({ name }) => name === key.asymmetricKeyType)
+  if (set !== undefined) return { ...known, algorithm: set.algorithm, thumbprint: akpThumbprint(jwk) }
   const { algorithm = "ES256" } = curves.find(({ crv }) => crv === jwk["crv"]) ?? {}
   return { ...known, algorithm, thumbprint: ecThumbprint(jwk) }
 }

@@ -5,6 +5,7 @@ import { sequence, unsigned } from "../asn1/DerWriter.ts"
 import { base64urlFault, decodeBase64url } from "../Base64url.ts"
 import type { MacDigest } from "../Digest.ts"
 import { hmac, isSame, sha256 } from "../Digest.ts"
+import { mlDsa } from "../keys/MlDsa.ts"
 import { isAbsent } from "./Absent.ts"
 import { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "./JoseRefused.ts"
 import type { AccountKey, SignatureAlgorithm } from "./Jwk.ts"
@@ -205,19 +206,23 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => 
     case "ES512":
       return verifyEcdsa("sha512", 66, jws, key)
     case "EdDSA":
+    case "ML-DSA-44":
+    case "ML-DSA-65":
+    case "ML-DSA-87":
       return verify(null, signingInput, key, signature)
   }
 }
 
 /**
  * The number of octets in a signature, for the algorithms that fix this number (RFC 7518 section 3.4, RFC 8037 section
- * 3.1).
+ * 3.1, RFC 9964 section 5).
  */
 const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
   ES256: 2 * es256Half,
   ES384: 96,
   ES512: 132,
-  EdDSA: 64
+  EdDSA: 64,
+  ...Object.fromEntries(mlDsa.map(({ algorithm, signatureOctets }) => [algorithm, signatureOctets]))
 }
 
 /**

@@ -45,14 +45,15 @@ export const mlDsa: ReadonlyArray<MlDsa> = [
 export const mlDsaOf = (algorithm: string): MlDsa | undefined => mlDsa.find(({ oid }) => oid === algorithm)
 
 /** Returns the DER SubjectPublicKeyInfo of a key. `key` has `keyOctets` octets. */
-const mlDsaSpki = (set: MlDsa, key: Uint8Array): Buffer => Buffer.from(sequence(sequence(oid(set.oid)), bits(key)))
+export const mlDsaSpki = (set: MlDsa, key: Uint8Array): Buffer =>
+  Buffer.from(sequence(sequence(oid(set.oid)), bits(key)))
 
 /**
  * Reads a DER SubjectPublicKeyInfo of a parameter set. Returns undefined if the runtime has no ML-DSA. The caller has
  * checked the size of the key. Every octet string of that size is a key (FIPS 204 algorithm 23), so an import fails for
  * no other reason.
  */
-const importMlDsa = (set: MlDsa, spki: Uint8Array): KeyObject | undefined => {
+export const importMlDsa = (set: MlDsa, spki: Uint8Array): KeyObject | undefined => {
   try {
     const key = createPublicKey({ key: Buffer.from(spki), format: "der", type: "spki" })
     return key.asymmetricKeyType === set.name ? key : undefined

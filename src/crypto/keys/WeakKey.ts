@@ -4,7 +4,6 @@ import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
-import { maxExponentOctets } from "../jose/Jwk.ts"
 
 /**
  * Checks whether a subject key has an accepted form (type, size, exponent), and whether anyone can factor an RSA
@@ -101,6 +100,12 @@ export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
 }
 
 const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
+
+/**
+ * The highest number of octets in an RSA exponent. A verification needs one multiplication for each bit of the
+ * exponent. Verifications run on the event loop, and any client can cause them.
+ */
+export const maxExponentOctets = 8
 
 /** Returns the modulus of an RSAPublicKey (RFC 3279 section 2.3.1). */
 export const readModulus = (reader: DerReader): Uint8Array => {

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { tokenLength } from "../../crypto/Entropy.ts"
 import type { AccountKey } from "../../crypto/jose/Jwk.ts"
-import { signatureAlgorithms } from "../../crypto/jose/Jwk.ts"
+import { certificateAlgorithms } from "../../crypto/jose/Jwk.ts"
 import type { Jws } from "../../crypto/jose/Jws.ts"
 import { checkKey, fingerprint, signatureFault, verifyJws } from "../../crypto/jose/Jws.ts"
 import type { Account } from "../../domain/Account.ts"
@@ -196,7 +196,7 @@ export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, r
   const jws = yield* accepted(openJws(request.body, request.url, "either"))
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
-    : { key: yield* keySigned(jws, signatureAlgorithms) }
+    : { key: yield* keySigned(jws, certificateAlgorithms()) }
   const client = "account" in signer
     ? yield* seen(request, jws, signer.account, yield* currentSeconds)
     : yield* clientOf(request, true)

@@ -236,7 +236,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
 
   const ofAccounts = ["ES256", "RS256"]
   /** The algorithms that revokeCert accepts with a jwk: those of every key that may get certificates. */
-  const ofCertificates = ["ES256", "RS256", "ES384", "ES512", "EdDSA"]
+  const ofCertificates = ["ES256", "RS256", "ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87"]
 
   const refused = (answer: Answer, status: number, type: string | undefined, taken = ofAccounts) =>
     Effect.gen(function*() {
