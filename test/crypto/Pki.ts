@@ -50,7 +50,20 @@ export const utf8 = (value: string): Buffer => der(0x0c, Buffer.from(value))
 export const algorithms = {
   ecdsa: seq(oid("1.2.840.10045.4.3.2")),
   rsa: seq(oid("1.2.840.113549.1.1.11"), hexed("0500")),
-  ed25519: seq(oid("1.3.101.112"))
+  ed25519: seq(oid("1.3.101.112")),
+  mlDsa44: seq(oid("2.16.840.1.101.3.4.3.17")),
+  mlDsa65: seq(oid("2.16.840.1.101.3.4.3.18")),
+  mlDsa87: seq(oid("2.16.840.1.101.3.4.3.19"))
+}
+
+/** The algorithm with which a key signs, by the runtime's name of its type. */
+const algorithmsOf: { readonly [type: string]: Buffer } = {
+  "rsa": algorithms.rsa,
+  "ec": algorithms.ecdsa,
+  "ed25519": algorithms.ed25519,
+  "ml-dsa-44": algorithms.mlDsa44,
+  "ml-dsa-65": algorithms.mlDsa65,
+  "ml-dsa-87": algorithms.mlDsa87
 }
 
 export const spkiOf = (key: KeyObject): Buffer => createPublicKey(key).export({ type: "spki", format: "der" })
@@ -89,10 +102,10 @@ export const csrOf = (parts: CsrParts): Buffer => {
 }
 
 export const signedCsr = (info: Uint8Array, key: KeyObject = ecKey, parts: CsrParts = {}): Buffer => {
-  const family = key.asymmetricKeyType
-  const algorithm = family === "rsa" ? algorithms.rsa : family === "ec" ? algorithms.ecdsa : algorithms.ed25519
-  const signature = parts.signature ?? sign(family === "ed25519" ? null : "sha256", info, key)
-  return seq(info, parts.algorithm ?? algorithm, bitString(signature))
+  const family = key.asymmetricKeyType ?? ""
+  const hasDigest = family === "rsa" || family === "ec"
+  const signature = parts.signature ?? sign(hasDigest ? "sha256" : null, info, key)
+  return seq(info, parts.algorithm ?? algorithmsOf[family] ?? seq(), bitString(signature))
 }
 
 const power = (base: bigint, exponent: bigint, modulus: bigint): bigint => {

@@ -43,6 +43,12 @@ const signatureAlgorithm = (key: KeyObject, digest: "sha1" | "sha256"): Buffer =
       return sequence(oid(digest === "sha1" ? "1.2.840.10045.4.1" : "1.2.840.10045.4.3.2"))
     case "ed25519":
       return sequence(oid("1.3.101.112"))
+    case "ml-dsa-44":
+      return sequence(oid("2.16.840.1.101.3.4.3.17"))
+    case "ml-dsa-65":
+      return sequence(oid("2.16.840.1.101.3.4.3.18"))
+    case "ml-dsa-87":
+      return sequence(oid("2.16.840.1.101.3.4.3.19"))
     default:
       throw new Error(`no CSR signature for keys of type ${key.asymmetricKeyType}`)
   }
@@ -86,6 +92,7 @@ export const makeCsr = (request: CsrRequest): { readonly csr: Buffer; readonly k
     createPublicKey(key).export({ format: "der", type: "spki" }),
     der(0xa0, ...attributes)
   )
-  const signature = sign(key.asymmetricKeyType === "ed25519" ? null : digest, info, key)
+  const hasDigest = key.asymmetricKeyType === "rsa" || key.asymmetricKeyType === "ec"
+  const signature = sign(hasDigest ? digest : null, info, key)
   return { key, csr: sequence(info, signatureAlgorithm(key, digest), der(0x03, Buffer.from([0]), signature)) }
 }

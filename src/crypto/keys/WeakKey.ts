@@ -4,6 +4,8 @@ import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
+import type { MlDsa } from "./MlDsa.ts"
+import { importMlDsa, mlDsa, mlDsaOf } from "./MlDsa.ts"
 
 /**
  * Checks whether a subject key has an accepted form (type, size, exponent), and whether anyone can factor an RSA
@@ -30,8 +32,8 @@ export const readAlgorithm = (reader: DerReader): AlgorithmIdentifier => {
 export const isNull = (parameters: Uint8Array | undefined): boolean =>
   parameters !== undefined && parameters.length === 2 && parameters[0] === Tag.null
 
-/** The families of subject keys that can be certified. */
-export type KeyType = "rsa" | "ecdsa" | "ed25519"
+/** The families of subject keys that can be certified. Each parameter set of ML-DSA is a family of its own. */
+export type KeyType = "rsa" | "ecdsa" | "ed25519" | MlDsa["name"]
 
 /** A public key of an accepted form. `PublicKeys.ts` checks later whether it is weak, because that costs more. */
 export interface SubjectKey {
@@ -81,6 +83,8 @@ export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyR
   const { algorithm, key } = read.success
   if (algorithm.oid === RSA) return readRsaKey(algorithm, key)
   if (algorithm.oid === EC) return readEcKey(algorithm, key, spki)
+  const set = mlDsaOf(algorithm.oid)
+  if (set !== undefined) return readMlDsaKey(set, algorithm, key, spki)
   if (algorithm.oid !== ED25519) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
   if (algorithm.parameters !== undefined || key.length !== 32) {
     return refuse("undecodable", "The Ed25519 key has another form than RFC 8410 gives it.")
@@ -99,7 +103,12 @@ export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
   return Result.isSuccess(read) ? families[read.success] : undefined
 }
 
-const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
+const families: { readonly [oid: string]: KeyType } = {
+  [RSA]: "rsa",
+  [EC]: "ecdsa",
+  [ED25519]: "ed25519",
+  ...Object.fromEntries(mlDsa.map(({ name, oid }) => [oid, name]))
+}
 
 /**
  * The highest number of octets in an RSA exponent. A verification needs one multiplication for each bit of the
@@ -156,6 +165,21 @@ const readEcKey = (
   const x = base64url(key.subarray(1, 1 + curve.size))
   const y = base64url(key.subarray(1 + curve.size))
   return imported("ecdsa", { key: { kty: "EC", crv: curve.name, x, y }, format: "jwk" })
+}
+
+const readMlDsaKey = (
+  set: MlDsa,
+  { parameters }: AlgorithmIdentifier,
+  key: Uint8Array,
+  spki: Uint8Array
+): Result.Result<SubjectKey, KeyRefused> => {
+  if (parameters !== undefined || key.length !== set.keyOctets) {
+    return refuse("undecodable", `The ${set.algorithm} key has another form than RFC 9881 gives it.`)
+  }
+  const object = importMlDsa(set, spki)
+  return object === undefined
+    ? refuse("key_type", `This server cannot verify signatures of an ${set.algorithm} key.`)
+    : Result.succeed({ type: set.name, object })
 }
 
 const base64url = (octets: Uint8Array): string =>

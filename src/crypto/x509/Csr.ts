@@ -4,6 +4,10 @@ import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { isPem } from "../Base64url.ts"
 import { shownName } from "../Character.ts"
+import { keyName } from "../keys/KeyName.ts"
+import type { LeafKey } from "../keys/LeafKeys.ts"
+import { defaultLeafKeys, isLeafKey } from "../keys/LeafKeys.ts"
+import { mlDsa } from "../keys/MlDsa.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "../keys/WeakKey.ts"
 import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "../keys/WeakKey.ts"
 import type { RawText } from "./CsrNames.ts"
@@ -42,15 +46,21 @@ export interface Csr {
 }
 
 /**
- * Reads one PKCS#10 request without trailing bytes, and checks everything that does not depend on the order. It does
- * not check whether the key is weak, because that check is the same for all keys.
+ * Reads one PKCS#10 request without trailing bytes, and checks everything that does not depend on the order. `keys` are
+ * the accepted keys. It does not check whether the key is weak, because that check is the same for all keys.
  */
-export const parseCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
+export const parseCsr = (
+  der: Uint8Array,
+  keys: ReadonlyArray<LeafKey> = defaultLeafKeys
+): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
   if (Result.isFailure(read)) return undecodable(der, read.failure)
   const request = read.success
   const key = readSubjectKey(request.spki)
   if (Result.isFailure(key)) return refuse(key.failure.reason, key.failure.detail)
+  if (!isLeafKey(request.spki, keys)) {
+    return refuse("key_type", `The key is ${keyName(request.spki)}, and the accepted keys are ${keys.join(", ")}.`)
+  }
   const refusal = checkSignature(request, key.success)
   if (refusal !== undefined) return Result.fail(refusal)
   return withNames(der, request, key.success.type)
@@ -211,7 +221,8 @@ const schemes: { readonly [oid: string]: Scheme } = {
   "1.2.840.10045.4.3.2": { type: "ecdsa", hash: "sha256" },
   "1.2.840.10045.4.3.3": { type: "ecdsa", hash: "sha384" },
   "1.2.840.10045.4.3.4": { type: "ecdsa", hash: "sha512" },
-  "1.3.101.112": { type: "ed25519", hash: null }
+  "1.3.101.112": { type: "ed25519", hash: null },
+  ...Object.fromEntries(mlDsa.map(({ name, oid }) => [oid, { type: name, hash: null }]))
 }
 
 /** MD2, MD4, MD5 and SHA-1 with RSA, including two OIDs of the OIW; SHA-1 with ECDSA and DSA. */
@@ -268,7 +279,14 @@ const otherKey = (signed: KeyType, held: KeyType) =>
   )
 const surplusParameters = () =>
   algorithmRefused("The signature algorithm of the CSR has parameters, which it may not have.")
-const familyNames: { readonly [T in KeyType]: string } = { ecdsa: "ECDSA", ed25519: "Ed25519", rsa: "RSA" }
+const familyNames: { readonly [T in KeyType]: string } = {
+  "ecdsa": "ECDSA",
+  "ed25519": "Ed25519",
+  "rsa": "RSA",
+  "ml-dsa-44": "ML-DSA-44",
+  "ml-dsa-65": "ML-DSA-65",
+  "ml-dsa-87": "ML-DSA-87"
+}
 
 /**
  * Reads RSASSA-PSS-params (RFC 4055 section 3.1), with the same SHA-2 digest for message and mask. The default digest

@@ -31,6 +31,11 @@ const leafKeys = {
   "Ed25519": { keyType: "ed25519", spki: spkiOf(generateKeyPairSync("ed25519").privateKey) }
 } as const
 
+const mlDsaKeys = (["ml-dsa-44", "ml-dsa-65", "ml-dsa-87"] as const).map((name) => {
+  const spki = spkiOf(generateKeyPairSync(name).privateKey)
+  return { keyType: name, spki }
+})
+
 const verify = (ca: TestCa, leaf: Uint8Array, host: string, at: number): string =>
   withDirectory((directory) => {
     const [caFile, leafFile] = [join(directory, "ca.pem"), join(directory, "leaf.pem")]
@@ -79,6 +84,27 @@ describe("leaves", () => {
               commonName === undefined ? [] : [commonName]
             )
           }
+        }))
+    }
+  }
+
+  for (const type of caTypes) {
+    for (const key of mlDsaKeys) {
+      it.effect(`are verified by Node.js and by the lint with a key of ML-DSA (${key.keyType} under ${type})`, () =>
+        Effect.gen(function*() {
+          const ca = caOfType(type)
+          const request = requestOf(key)
+          const leaf = yield* ca.issuer.build(request)
+          assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
+          const judged = new X509Certificate(leaf)
+          const issuer = new X509Certificate(ca.certificatePem)
+          assert.isTrue(judged.checkIssued(issuer) && judged.verify(issuer.publicKey))
+          assert.strictEqual(judged.checkHost("x.b.example.com"), "*.b.example.com")
+          assert.strictEqual(judged.publicKey.asymmetricKeyType, key.keyType)
+          assert.deepStrictEqual(judged.publicKey.export({ type: "spki", format: "der" }), key.spki)
+          const text = textOf(leaf)
+          assert.match(text, /X509v3 Key Usage: critical\n +Digital Signature\n/)
+          assert.strictEqual(text.match(/X509v3|Authority Information Access/g)?.length, 8)
         }))
     }
   }
