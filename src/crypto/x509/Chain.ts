@@ -35,7 +35,7 @@ const faults: { readonly [check in ChainCheck]: readonly [found: string, program
     "the CA has to write CA:FALSE and must not take extensions over from the CSR (OpenSSL: no copy_extensions)"
   ],
   usages: [
-    "the leaf is for other uses than TLS, or has an extension twice",
+    "the leaf is for other uses than TLS, or for uses that its key cannot have, or has an extension twice",
     "the CA has to write the key usage digitalSignature and the extended key usage serverAuth, with or without clientAuth; for a kind of certificate other than default, clientAuth alone is right too"
   ],
   subject: [

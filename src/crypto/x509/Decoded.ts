@@ -5,6 +5,7 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { splitPem } from "../asn1/Pem.ts"
 import { sha256 } from "../Digest.ts"
 import { keyName } from "../keys/KeyName.ts"
+import { mlDsa } from "../keys/MlDsa.ts"
 import { readAlgorithm } from "../keys/WeakKey.ts"
 import { keyIdentifierOf } from "./CertId.ts"
 import type { Certificate } from "./Certificate.ts"
@@ -50,7 +51,8 @@ const algorithms: { readonly [oid: string]: string } = {
   "1.2.840.10045.4.3.3": "ecdsa-with-SHA384",
   "1.2.840.10045.4.3.4": "ecdsa-with-SHA512",
   "1.3.101.112": "ed25519",
-  "1.3.101.113": "ed448"
+  "1.3.101.113": "ed448",
+  ...Object.fromEntries(mlDsa.map(({ algorithm, oid }) => [oid, algorithm]))
 }
 
 // The key usages, in the order of their bits (RFC 5280 section 4.2.1.3).

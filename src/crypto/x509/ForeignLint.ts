@@ -1,6 +1,8 @@
 import * as Result from "effect/Result"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
+import { mlDsa } from "../keys/MlDsa.ts"
+import { keyTypeOf } from "../keys/WeakKey.ts"
 import type { Certificate } from "./Certificate.ts"
 import { latin1 } from "./Certificate.ts"
 import type { RawText } from "./CsrNames.ts"
@@ -26,6 +28,7 @@ const SIGNS = 0x80
 const ENCIPHERS = 0x20
 const AGREES = 0x08
 const SIGNS_CERTIFICATES_OR_LISTS = 0x04 | 0x02
+const SIGNS_CONTENT = 0x40
 
 /** A request that a foreign CA answered. */
 export interface ForeignRequest {
@@ -44,7 +47,9 @@ export const lintForeignLeaf = (
   // If an extension occurs twice, a reader may use either of them.
   if (extensions.size !== leaf.extensions.length) return "usages"
   if (mayIssue(extensions)) return "authority"
-  if (!isForTls(extensions, expected.mayLackServerAuth)) return "usages"
+  if (!isForTls(extensions, expected.mayLackServerAuth) || !fitsKey(leaf.spki, extensions.get(KEY_USAGE))) {
+    return "usages"
+  }
   return hasOwnSubject(leaf, expected) ? undefined : "subject"
 }
 
@@ -82,6 +87,20 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>, mayLackServerAuth
   return Result.isSuccess(read) && read.success.length > 0 &&
     (mayLackServerAuth || read.success.includes(keyPurposes.server_auth)) &&
     read.success.every((purpose) => purpose === keyPurposes.server_auth || purpose === keyPurposes.client_auth)
+}
+
+/**
+ * Returns whether the usage is one that the key can have. A key of ML-DSA can only sign (RFC 9881 section 5), and
+ * without digitalSignature it could not be used for TLS.
+ */
+const fitsKey = (spki: Uint8Array, usage: Uint8Array | undefined): boolean => {
+  const type = keyTypeOf(spki)
+  if (usage === undefined || !mlDsa.some(({ name }) => name === type)) return true
+  const [, first = 0, second = 0] = Result.getOrElse(
+    decode(usage, (reader) => reader.content(Tag.bitString)),
+    () => new Uint8Array()
+  )
+  return (first & SIGNS) !== 0 && (first & ~(SIGNS | SIGNS_CONTENT)) === 0 && second === 0
 }
 
 /**

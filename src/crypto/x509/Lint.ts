@@ -3,6 +3,7 @@ import type { KeyObject } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import { sha256Octets } from "../Digest.ts"
+import { keyTypeOf } from "../keys/WeakKey.ts"
 import type { Certificate } from "./Certificate.ts"
 import {
   DNS_NAME,
@@ -147,7 +148,9 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
     left.delete(oid)
     return found !== undefined && found.critical === critical ? found.value : new Uint8Array()
   }
-  if (hex(take("2.5.29.15", true)) !== (request.keyType === "rsa" ? "030205a0" : "03020780")) return "key_usage"
+  // Only an RSA key can encipher. For ML-DSA, RFC 9881 section 5 forbids that usage.
+  const usage = keyTypeOf(leaf.spki) === "rsa" ? "030205a0" : "03020780"
+  if (hex(take("2.5.29.15", true)) !== usage) return "key_usage"
   const { policies, usages } = request.content
   const isTimeStamping = usages.join() === TIME_STAMPING
   if (!isList(decode(take("2.5.29.37", isTimeStamping), readOids), usages)) return "extended_key_usage"

@@ -195,6 +195,20 @@ describe("lintLeaf", () => {
     assert.strictEqual(lint(assemble(partsOf(tooLong)), tooLong), "subject")
   })
 
+  it("reports as key_usage a leaf with a key of ML-DSA and any other usage than digitalSignature, whatever the request says", () => {
+    const spki = spkiOf(generateKeyPairSync("ml-dsa-44").privateKey)
+    const keyId = createHash("sha256").update(spki.subarray(spki.length - 1312)).digest().subarray(0, 20)
+    const named = requestOf({ spki, keyType: "ml-dsa-44" })
+    const parts = { ...partsOf(named), ski: ext("2.5.29.14", der(0x04, keyId)) }
+    assert.isUndefined(lint(assemble(parts), named))
+    for (const bits of ["030205a0", "03020490", "03020388", "03020640", "03020284", "03020081", "0303078080"]) {
+      const leaf = assemble({ ...parts, keyUsage: ext("2.5.29.15", hexed(bits), true) })
+      for (const keyType of ["ml-dsa-44", "rsa"] as const) {
+        assert.strictEqual(lint(leaf, { ...named, keyType }), "key_usage")
+      }
+    }
+  })
+
   it("reports as san a SAN that is critical although the subject is not empty", () => {
     const named = requestOf({ commonName: "a.example.com" })
     const san = ext("2.5.29.17", seq(...named.names.map(dns)), true)
