@@ -389,6 +389,13 @@ const withJwk: ReadonlyArray<Row> = [
     type: ["badPublicKey", "badSignatureAlgorithm"]
   },
   {
+    ...badKey("an ML-DSA key", () => {
+      const { publicKey } = generateKeyPairSync("ml-dsa-44")
+      return { key: stranger, header: { jwk: publicKey.export({ format: "jwk" }) } }
+    }),
+    type: ["badPublicKey", "badSignatureAlgorithm"]
+  },
+  {
     ...badKey("a symmetric key", jwk(() => ({ kty: "oct", k: "c2VjcmV0" }))),
     type: ["badPublicKey", "badSignatureAlgorithm", "malformed"]
   },
@@ -417,7 +424,11 @@ const tryRow = async (row: Row, makeTarget: (of: AcmeSession) => Omit<Target, "n
     const isOfCertificate = target.url === of.directory.revokeCert && deviation.identify === "jwk"
     assert.deepStrictEqual(
       (answer.json as ProblemBody).algorithms,
-      ["ES256", "RS256", ...isOfCertificate ? ["ES384", "ES512", "EdDSA"] : []]
+      [
+        "ES256",
+        "RS256",
+        ...isOfCertificate ? ["ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87"] : []
+      ]
     )
   }
   const fresh = answer.headers["replay-nonce"]
@@ -691,6 +702,7 @@ describe("a CSR with one fault", () => {
       name: "secp256k1",
       csr: () => makeCsr({ names, key: generateKeyPairSync("ec", { namedCurve: "secp256k1" }).privateKey }).csr
     },
+    { name: "ML-DSA-65", csr: () => makeCsr({ names, key: generateKeyPairSync("ml-dsa-65").privateKey }).csr },
     { name: "SHA-1", csr: () => makeCsr({ names, digest: "sha1" }).csr }
   ]
 
