@@ -10,6 +10,7 @@ import type { Client, Workplace } from "./Client.ts"
 import { clients } from "./Clients.ts"
 import type { CertbotCheckout } from "./clients/CertbotCheckout.ts"
 import { certbotAt } from "./clients/CertbotCheckout.ts"
+import { pythonCommands } from "./clients/PythonPackages.ts"
 import { uacme } from "./clients/Uacme.ts"
 import { endWith, tellOutcomes } from "./Closing.ts"
 import { canTrust } from "./Command.ts"
@@ -18,6 +19,7 @@ import { frontCommands, playFronts } from "./Fronts.ts"
 import { guideCommands, playGuides } from "./guides/Guides.ts"
 import { otherVersions } from "./guides/Tried.ts"
 import { mailCommands, playMail } from "./mail/Mail.ts"
+import { playMlDsa } from "./mldsa/MlDsa.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { playOpenApi } from "./OpenApi.ts"
@@ -36,8 +38,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 /*
  * `npm run interop` plays every scenario that clients in Debian's versions support, with the built server, on SQLite
  * and on PostgreSQL. BIND answers queries for names. It also plays the recipes for forwarders, the reverse proxies,
- * mail to Exim, the units for systemd and the guides, and compares the API of operators with its document. Everything
- * happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
+ * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, and lets another
+ * library judge keys of ML-DSA. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
@@ -163,6 +165,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("relay") ? relayCommands : [],
     ...isChosen("upstreams") ? upstreamCommands(false) : [],
     ...isChosen("mail") ? mailCommands : [],
+    ...isChosen("ml-dsa") ? pythonCommands : [],
     "named",
     "nsupdate",
     "openssl"
@@ -194,6 +197,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("upstreams") ? [() => playUpstreams(nameServer, () => cluster.createDatabase(), say, false)] : [],
         ...isChosen("mail") ? [() => playMail(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("systemd") ? [() => playUnits(say)] : [],
+        ...isChosen("ml-dsa") ? [() => playMlDsa(say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
       const [driven, played, guided] = await Promise.all([
