@@ -25,14 +25,14 @@ export const defaultLeafKeys: ReadonlyArray<LeafKey> = [
   "ed25519"
 ]
 
+const fewestBits: { readonly [K in LeafKey]?: number } = { "rsa-2048+": 2048, "rsa-3072+": 3072, "rsa-4096+": 4096 }
+
 /** Returns whether a key (DER SubjectPublicKeyInfo) is one of the accepted keys. */
 export const isLeafKey = (spki: Uint8Array, accepted: ReadonlyArray<LeafKey>): boolean => {
   const name = keyName(spki)
-  return accepted.some((key) => key === name || (key.endsWith("+") && isLongEnough(name, key)))
+  const bits = Number(/^rsa-(\d+)$/.exec(name)?.[1] ?? 0)
+  return accepted.some((key) => key === name || bits >= (fewestBits[key] ?? Infinity))
 }
-
-const isLongEnough = (name: string, key: LeafKey): boolean =>
-  name.startsWith("rsa-") && Number.parseInt(name.slice(4), 10) >= Number.parseInt(key.slice(4), 10)
 
 /** Returns whether the runtime can verify a signature of such a key. */
 export const leafKeySupported = (name: LeafKey): boolean => {

@@ -51,7 +51,8 @@ export const mlDsaSpki = (set: MlDsa, key: Uint8Array): Buffer =>
 /**
  * Reads a DER SubjectPublicKeyInfo of a parameter set. Returns undefined if the runtime has no ML-DSA. The caller has
  * checked the size of the key. Every octet string of that size is a key (FIPS 204 algorithm 23), so an import fails for
- * no other reason.
+ * no other reason. An older Node.js with a newer OpenSSL imports the key without a type, and is not known to verify
+ * with it, so the type is compared.
  */
 export const importMlDsa = (set: MlDsa, spki: Uint8Array): KeyObject | undefined => {
   try {

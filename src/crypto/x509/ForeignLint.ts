@@ -90,8 +90,7 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>, mayLackServerAuth
 }
 
 /**
- * Returns whether the usage is one that the key can have. A key of ML-DSA can only sign (RFC 9881 section 5), and
- * without digitalSignature it could not be used for TLS.
+ * Returns whether the usage is one that the key can have: a key of ML-DSA can only sign (RFC 9881 section 5).
  */
 const fitsKey = (spki: Uint8Array, usage: Uint8Array | undefined): boolean => {
   const type = keyTypeOf(spki)
@@ -100,7 +99,7 @@ const fitsKey = (spki: Uint8Array, usage: Uint8Array | undefined): boolean => {
     decode(usage, (reader) => reader.content(Tag.bitString)),
     () => new Uint8Array()
   )
-  return (first & SIGNS) !== 0 && (first & ~(SIGNS | SIGNS_CONTENT)) === 0 && second === 0
+  return (first & ~(SIGNS | SIGNS_CONTENT)) === 0 && second === 0
 }
 
 /**

@@ -87,6 +87,7 @@ describe.each(sets)("a request with a key of $spoken", ({ arc, keyOctets, name, 
       raw.subarray(1),
       Buffer.concat([raw, Buffer.alloc(1)]),
       Buffer.alloc(0),
+      Buffer.alloc(100_000),
       Buffer.from(String(seed["priv"]), "base64url"),
       seq(raw)
     ]
@@ -117,6 +118,7 @@ describe.each(sets)("a request with a key of $spoken", ({ arc, keyOctets, name, 
       Buffer.concat([good, Buffer.alloc(1)]),
       Buffer.alloc(0),
       Buffer.alloc(signatureOctets),
+      Buffer.alloc(100_000),
       signature({ extensions: [] }),
       csrOf({ key: other, spki }).subarray(-signatureOctets)
     ]
