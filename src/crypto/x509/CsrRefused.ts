@@ -10,7 +10,6 @@ export type CsrReason =
   | "signature_algorithm"
   | "digest"
   | "key_type"
-  | "key_kind"
   | "unrequested"
   | "key_size"
   | "exponent"

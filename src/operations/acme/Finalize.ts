@@ -1,8 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { base64urlFault, decodeBase64url } from "../../crypto/Base64url.ts"
-import { keyName } from "../../crypto/keys/KeyName.ts"
-import { isLeafKey } from "../../crypto/keys/LeafKeys.ts"
 import type { Csr } from "../../crypto/x509/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../crypto/x509/Csr.ts"
 import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
@@ -32,21 +30,20 @@ import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
 // RFC 8555 requires base64url without padding. Padding is accepted only here, because some clients send it.
-const decodeCsr = (text: string): Result.Result<Csr, CsrRefused> => {
+const decodeCsr = (text: string, kind: CertificateKind): Result.Result<Csr, CsrRefused> => {
   const unpadded = text.replace(/={1,2}$/, "")
   const der = decodeBase64url(unpadded)
   if (der === undefined) return refuse("undecodable", `The CSR is not base64url: ${base64urlFault(unpadded)}.`)
-  return parseCsr(der)
+  return parseCsr(der, kind.keys)
 }
 
 const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
 
 const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, kind: CertificateKind, text: string) {
-  const csr = yield* Effect.fromResult(decodeCsr(text))
+  const csr = yield* Effect.fromResult(decodeCsr(text, kind))
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  if (!isLeafKey(csr.spki, kind.keys)) return yield* new CsrRefused(otherKeyThan(kind, csr))
   const fault = yield* weaknessOf(csr.spki)
   if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
@@ -61,12 +58,6 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (surplus !== undefined) return yield* new CsrRefused({ reason: "unrequested", detail: surplus })
   return csr
 })
-
-const otherKeyThan = ({ keys, name }: CertificateKind, { spki }: Csr) =>
-  ({
-    reason: "key_kind",
-    detail: `The key is ${keyName(spki)}, but certificates of the kind ${name} are for ${keys.join(", ")}.`
-  }) as const
 
 const failed = (
   caller: Caller,

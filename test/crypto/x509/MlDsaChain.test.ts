@@ -67,7 +67,7 @@ const check = (chain: string, key: KeyObject) =>
     spki: spkiOf(key),
     names: [name],
     now: madeAt,
-    csr: csrOf({ key, subject: seq(), extensions: [sanOf(dns(name))] })
+    request: { csr: csrOf({ key, subject: seq(), extensions: [sanOf(dns(name))] }), mayLackServerAuth: false }
   })
 
 describe("a leaf of another CA with a key of ML-DSA", () => {

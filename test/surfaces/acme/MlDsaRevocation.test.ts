@@ -2,24 +2,20 @@ import { Effect } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
-import { enqueueJob } from "../../../src/domain/words/JobKind.ts"
-import { transaction } from "../../../src/engine/sql/Database.ts"
-import { scopeOf } from "../../../src/operations/Caller.ts"
+import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as certificates from "../../../src/store/orders/CertificateRows.ts"
-import * as orders from "../../../src/store/orders/OrderRows.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import { spkiOf } from "../../crypto/Pki.ts"
 import type { AcmeKey } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
-import { accountKeyOf, callerAt, configOf, orderOf, profileOf, sender, sql } from "../../support/Graph.ts"
+import { accountKeyOf, callerAt, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { acmeKey, at, bodyOf, freshNonce, posted, signed, surfaceOf, urlOf } from "../../support/Handle.ts"
-import { useOwnCa, work } from "../../support/Issued.ts"
-import { madeAt } from "../../support/LocalCa.ts"
+import { useOwnCa, work, workUnder } from "../../support/Issued.ts"
 
 /* Certificates with keys of ML-DSA, which the local CA signs, and their revocation by their own key (RFC 9964). */
 
-const config = configOf()
+const config = configOf("certificates.kinds.default.keys = [\"ml-dsa-44\", \"ml-dsa-65\", \"ml-dsa-87\"]")
 const names = ["a.example"]
 
 /** Returns a new key. It is encoded and read back first, because some exports of a new key hang. */
@@ -29,25 +25,14 @@ const newKey = (type: "ml-dsa-44" | "ml-dsa-65" | "ml-dsa-87"): KeyObject =>
 describe.each(databases)("a certificate with a key of ML-DSA on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
-  /** Issues a certificate for an order that has accepted the key. */
+  /** Issues a certificate of a kind that accepts the key. */
   const issue = Effect.fnUntraced(function*(key: KeyObject) {
     const caller = yield* callerAt(profileOf(config), accountKeyOf())
     const { id } = yield* orderOf(caller, ...names)
     yield* sql("UPDATE authorizations SET status = 'valid' WHERE status = 'pending'")
     yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
-    const alive = { now: madeAt, validity: caller.profile.order.validity_seconds }
-    const csr = makeCsr({ names, key }).csr.toString("base64url")
-    yield* transaction(Effect.gen(function*() {
-      assert.isDefined(yield* orders.claim({ id, certPubkey: spkiOf(key), ...alive, ...scopeOf(caller) }))
-      yield* enqueueJob({
-        kind: "signer_issue",
-        payload: { order_id: id, profile: caller.profile.name, csr, client: sender },
-        dedupKey: id,
-        deadline: madeAt + 3600,
-        share: "account"
-      })
-    }))
-    yield* work("signer_issue")
+    yield* finalize(caller, id, makeCsr({ names, key }).csr.toString("base64url"))
+    yield* workUnder(config, "signer_issue_restricted")
     const owned = { id, profile: caller.profile.name, accountId: caller.accountId }
     const { certificate = "" } = (yield* certificates.certificate(owned)) ?? {}
     return new X509Certificate(certificate)
