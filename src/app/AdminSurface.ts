@@ -23,8 +23,8 @@ import type { Uses } from "./Uses.ts"
 
 const policyName = "admin"
 /**
- * There are few operators. These values limit the connections of one process, and the bodies that are read at the same
- * time.
+ * The limits of one process on its connections, and on the bodies that it reads at the same time. There are few
+ * operators, so both limits are low.
  */
 const maxConnections = 256
 const maxBodies = 64

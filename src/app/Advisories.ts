@@ -42,7 +42,7 @@ export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.
  */
 const openToOthers = 0o027
 
-/** Logs what an operator should know about the file itself, and about the tolerated faults in it. */
+/** Logs what an operator should know about the configuration file itself, and about the tolerated faults in it. */
 export const adviseOfFile = (
   loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
 ): Effect.Effect<void> =>

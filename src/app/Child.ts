@@ -29,13 +29,19 @@ export interface Child {
   readonly number: number
   readonly roles: Roles
   readonly speaksFor: Roles | undefined
-  /** The configuration, from the file as the parent has read it. */
+  /** The configuration, made from the file that the parent has read. */
   readonly loaded: Effect.Effect<Loaded, CommandFailed, Settings>
-  /** The vital loops of other processes that keep failing. */
+  /** Returns the vital loops that keep failing in other processes. */
   readonly failingElsewhere: () => ReadonlyArray<string>
-  /** Tells the parent that this process serves, and from then on whether it is ready. Answers scrapes. */
+  /**
+   * Tells the parent that this process serves. After that, tells the parent whether the process is ready, and answers
+   * scrapes.
+   */
   readonly report: <R>(scrape: Effect.Effect<string, never, R>) => Effect.Effect<void, never, R | Loops | Scope.Scope>
-  /** Reloads whenever the parent asks for that: it first has every process prepare, and then publish or abandon. */
+  /**
+   * Reloads whenever the parent asks for a reload. The parent asks every process to prepare first, and then to publish
+   * or abandon.
+   */
   readonly reloads: (
     current: Ref.Ref<Generation>,
     surroundings: Surroundings
@@ -47,7 +53,7 @@ const betweenLooks = "1 second"
 
 type Order = Told<"build" | "publish" | "abandon">
 
-/** The orders of the parent about the configuration, and what is needed to obey them. */
+/** The orders that the parent gives about the configuration, and what is needed to obey them. */
 interface Orders {
   readonly orders: Queue.Dequeue<Order>
   readonly load: (file: Told<"build">["file"]) => Effect.Effect<Loaded, CommandFailed, Settings>

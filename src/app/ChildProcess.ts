@@ -9,7 +9,7 @@ import type { ConfigFile } from "../settings/Load.ts"
 import type { Reply, Task, ToChild } from "./ProcessMessage.ts"
 import { ToParent } from "./ProcessMessage.ts"
 
-/** An answer of a child, or undefined if the child ended without it. */
+/** An answer of a child, or undefined if the child ended without an answer. */
 export type Answer = Reply | undefined
 
 /** A running child, as its parent sees it. */
@@ -18,7 +18,7 @@ export interface ChildProcess {
   readonly isReady: () => boolean
   /** Completes when the child serves. */
   readonly ready: Effect.Effect<void>
-  /** The vital loops of the child that keep failing, as it last told. */
+  /** Returns the vital loops that keep failing in the child, as the child last reported them. */
   readonly failing: () => ReadonlyArray<string>
   /** Asks the child a question. */
   readonly ask: (type: "publish" | "scrape" | { readonly build: ConfigFile }) => Effect.Effect<Answer>

@@ -19,19 +19,24 @@ import type { Task } from "./ProcessMessage.ts"
 
 /** The children of a process, which are kept alive. */
 export interface Children {
-  /** The loops of children, and the children themselves (`process_1`), that keep failing after so many milliseconds. */
+  /**
+   * Returns the names of all that keeps failing so many milliseconds after the start: loops of children, and children
+   * themselves (`process_1`).
+   */
   readonly failing: (life: number) => ReadonlyArray<string>
   /**
-   * Starts the children: first the one that migrates and makes the CA, then one that serves clients, and when it does,
-   * all others. If one of the first two cannot start, this fails with its exit code. From then on, a child that ends has
-   * a successor, and every child is told what keeps the service from being ready.
+   * Starts the children. The child that migrates and makes the CA starts first. When it serves, one child for clients
+   * starts, and then all others start. If one of the first two cannot start, this fails with the exit code of that
+   * child. From then on, a child that ends has a successor, and every child is told what keeps the service from being
+   * ready.
    */
   readonly begin: Effect.Effect<void, CommandFailed, Loops | Scope.Scope>
   /** The text of a scrape. A child that does not answer in time is left out. */
   readonly scrape: Effect.Effect<string>
   /**
-   * Lets every child prepare to serve a file. If all of them can, `publish` runs, and they serve it. Otherwise nothing
-   * changes, and this fails with the first refusal. Returns how many listeners of a child have a new address.
+   * Lets every child prepare to serve a file. If all of them can, runs `publish`, and then the children serve the file.
+   * Otherwise nothing changes, and this fails with the first refusal. Returns how many listeners of a child have a new
+   * address.
    */
   readonly reload: (next: ConfigFile, publish: Effect.Effect<void>) => Effect.Effect<number, CommandFailed>
   /** Asks every child to stop, and waits until all have ended. */
@@ -45,7 +50,9 @@ interface State {
   readonly file: () => ConfigFile
   readonly failing: Children["failing"]
   readonly running: Map<number, ChildProcess>
-  /** A start takes one part. A reload takes all, so that it meets no process with another file than the others. */
+  /**
+   * A start takes one permit. A reload takes all permits, so that no child starts with the old file during the reload.
+   */
   readonly starts: Semaphore.Semaphore
   /** Fails with the reason why the service cannot start. */
   readonly failed: Deferred.Deferred<never, CommandFailed>
@@ -57,7 +64,10 @@ const scrapeMillis = 5000
 const betweenLooks = "1 second"
 const exitCodes = [1, 2, 3] as const
 
-/** How the first process of its kind failed. It has said itself why, unless a signal ended it. */
+/**
+ * Returns the failure for a child that ended before the service had started. The child itself has printed the reason,
+ * unless a signal ended it.
+ */
 const notStarted = (process: number, { code, signal }: Ended): CommandFailed =>
   new CommandFailed({
     code: exitCodes.find((known) => known === code) ?? 1,
@@ -78,8 +88,8 @@ const start = Effect.fnUntraced(function*({ failing, file, running }: State, tas
 })
 
 /**
- * Runs one child after the other. The successor of a child that has served for a while starts at once. The waits grow
- * while children keep ending.
+ * Keeps one child running: each child that ends has a successor. The successor of a child that has served for a while
+ * starts at once. The waits grow while children keep ending.
  */
 const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferred.Deferred<void>) {
   const { failed, loops, running, starts } = state
@@ -133,7 +143,7 @@ const refusalIn = (answers: ReadonlyArray<readonly [number, Answer]>): CommandFa
   return undefined
 }
 
-/** Tells every child what keeps the service from being ready, whenever that changes. */
+/** Tells every child what keeps the service from being ready, each time that this changes. */
 const spread = ({ failing, running }: State) => {
   let told = ""
   const tell = Effect.map(lifeMillis, (life) => {
@@ -145,7 +155,7 @@ const spread = ({ failing, running }: State) => {
   return supervised("process_readiness", Effect.repeat(tell, Schedule.spaced(betweenLooks)))
 }
 
-/** Makes the children for some tasks. `file` returns the configuration file in force. */
+/** Makes the children for these tasks. `file` returns the configuration file in force. */
 export const makeChildren = (
   tasks: ReadonlyArray<Task>,
   file: () => ConfigFile

@@ -46,8 +46,8 @@ const errorWords: { readonly [code: number]: string } = {
 }
 
 /**
- * Writes what a command prints to the streams of the host. A text whose form depends on the stream is rendered for that
- * stream.
+ * Writes the output of a command to the streams of the host. A text whose form depends on the stream is rendered for
+ * that stream.
  */
 const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
@@ -68,8 +68,8 @@ const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   })
 
 /**
- * The library itself prints nothing: the help and the refusals are made here, and the global flags are read by
- * `Globals`.
+ * With these settings the library itself prints nothing. This file makes the help and the refusals, and `Globals` reads
+ * the global flags.
  */
 const silent = Context.make(CliConfig.CliConfig, CliConfig.make({ builtIns: [] })).pipe(
   Context.add(CliOutput.Presenter, { present: () => Effect.void })

@@ -3,9 +3,9 @@ import type { OperatorError } from "../domain/OperatorError.ts"
 import { operatorProblemOf } from "../domain/OperatorProblem.ts"
 
 /**
- * A command failed. The error has one sentence for the person at the keyboard, and the exit code. 1: the host failed.
- * 2: the command line is wrong. 3: the request cannot be carried out. 130 and 143: a signal ended the command
- * (docs/decisions/command-line.md, "Exit codes").
+ * A command failed. The error has one sentence for the person at the keyboard, and the exit code. Code 1 means that the
+ * host failed. Code 2 means that the command line is wrong. Code 3 means that the request cannot be carried out. The
+ * codes 130 and 143 mean that a signal ended the command (docs/decisions/command-line.md, "Exit codes").
  */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly code: 1 | 2 | 3 | 130 | 143
@@ -13,8 +13,8 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 }> {}
 
 /**
- * Returns the failure of a command. The code is 3 if the configuration or a file is wrong. It is 1 if the host or an
- * upstream failed, because then a later try may succeed.
+ * Returns the failure of a command. The code is 3 if the configuration or a file is wrong. The code is 1 if the host or
+ * an upstream failed, because then a later try may succeed.
  */
 export const filesFailed = (error: { readonly message: string; readonly mayPass?: boolean }): CommandFailed =>
   new CommandFailed({ code: error.mayPass === true ? 1 : 3, message: error.message })

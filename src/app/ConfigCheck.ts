@@ -65,8 +65,8 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   )
 
 /**
- * Returns the failures of signers that would make startup fail, and those that would leave a profile without issuance.
- * Each failure has a sentence that says why.
+ * Returns the failures of signers that would make startup fail, and the failures that would leave a profile without
+ * issuance. Each failure has a sentence that says why.
  */
 const signersOf = (config: Config) =>
   Effect.gen(function*() {

@@ -50,8 +50,9 @@ import { makeUses } from "./Uses.ts"
 export interface Build {
   readonly roles: Roles
   /**
-   * The roles for which this process logs what its whole service has in common: its own or, in one of several processes,
-   * those of all. Undefined if another process does this.
+   * The roles for which this process logs the records about the whole service. If the service is a single process,
+   * these are its own roles. If it has several processes, one of them has the roles of all here, and the others have
+   * undefined.
    */
   readonly speaksFor: Roles | undefined
   /** Whether the process has a parent, which serves the metrics of all its processes. */
@@ -61,8 +62,8 @@ export interface Build {
 }
 
 /**
- * A configuration that is ready to be served, with everything that was built from it. The services that outlive it
- * (database, queue, nonces, sockets, metrics) do not belong to it, and are passed to it.
+ * A configuration that is ready to be served, with everything that was built from it. The services that outlive a
+ * generation (database, queue, nonces, sockets, metrics) do not belong to it, and are passed to it.
  */
 export interface Generation {
   readonly config: Config

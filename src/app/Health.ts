@@ -57,8 +57,8 @@ const askAt = (dialled: string, port: number, { isSecure, path }: Asked, version
   }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(Option.none))
 
 /**
- * Sends the request to a listener at its bound address, or over loopback if this is a wildcard. Some hosts, such as
- * containers, have no IPv6 loopback.
+ * Sends the request to a listener at its bound address, or over loopback if that address is a wildcard. Some hosts,
+ * such as containers, have no IPv6 loopback.
  */
 const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
   const { host, port } = parseBindAddress(asked.bindAddress) ?? { host: "", port: 0 }

@@ -6,7 +6,10 @@ import { Host } from "./Host.ts"
 export const fromHere = (path: string): Effect.Effect<string, never, Host> =>
   Effect.map(Host, ({ cwd }) => resolve(cwd, path))
 
-/** Returns paths for a sentence. A path inside the host's directory is shown relative to this directory. */
+/**
+ * Returns paths in the form that a sentence shows. A path inside the host's directory is shown relative to this
+ * directory.
+ */
 export const seenFromHere = (...paths: ReadonlyArray<string>): Effect.Effect<string, never, Host> =>
   Effect.map(Host, ({ cwd }) =>
     paths.map((path) => {

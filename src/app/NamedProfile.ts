@@ -9,8 +9,9 @@ const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =
   profiles.map(({ name }) => name).join(", ")
 
 /**
- * Returns the profile that a command names or, if it names none, the only profile. If it names none and there are
- * several, fails with code 2. The service tolerates faults of a parked profile, but this fails with code 3.
+ * Returns the profile that a command names. If the command names none, returns the only profile, or fails with code 2
+ * if there are several. Fails with code 3 if the profile is parked and has faults, although the service tolerates such
+ * faults.
  */
 export const namedProfile = (
   { config: { profiles }, ignored }: Pick<Loaded, "config" | "ignored">,

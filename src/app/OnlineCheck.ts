@@ -35,7 +35,7 @@ import { compareStandby } from "./StandbyCheck.ts"
  * inventories, mail servers and receivers. Changes nothing there, and runs no program of the operator.
  */
 
-/** The result of a try. It is `untried` if the only way to try something would change something. */
+/** The result of a try. The result is `untried` if every way to try something would change something. */
 export interface Tried {
   /** The configuration key that names what was tried. */
   readonly key: string
@@ -174,7 +174,7 @@ const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"
     })
   )
 
-/** An address that is reserved for documentation (RFC 5737). An inventory need not have it. */
+/** An address that is reserved for documentation (RFC 5737). An inventory need not know this address. */
 const somebody = comparable("192.0.2.1")
 
 const ofInventory = (name: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Trial> => {

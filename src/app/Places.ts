@@ -20,7 +20,7 @@ export const withPlaces = (message: string, { places }: Pick<Loaded, "places">):
       return withPlace(line, profile === undefined ? placeOf(key) : placeOf(`profiles.${profile}.${key}`, key))
     }).join("\n"))
 
-/** Adds places to a refusal of the configuration in the same way. Other failures stay unchanged. */
+/** Adds places to a refusal of the configuration, as {@link withPlaces} does. Other failures stay unchanged. */
 export const placing =
   (loaded: Pick<Loaded, "places">) => (error: CommandFailed): Effect.Effect<never, CommandFailed> =>
     error.code === 3

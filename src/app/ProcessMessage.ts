@@ -6,7 +6,10 @@ import { everyRole } from "../domain/Role.ts"
  * compatible with those of another version.
  */
 
-/** The configuration file as the parent has read it: its text, none if there is no file, or why it cannot be read. */
+/**
+ * The configuration file as the parent has read it. It has a text, or the reason why it cannot be read, or neither if
+ * it does not exist.
+ */
 const ReadFile = Schema.Struct({
   path: Schema.String,
   text: Schema.optionalKey(Schema.String),
@@ -17,11 +20,13 @@ const Roles = Schema.Array(Schema.Literals(everyRole))
 
 /** The part of the service that a child serves. */
 export const Task = Schema.Struct({
-  /** The number of the process. 0 is the one with the roles besides acme. */
+  /** The number of the process. Number 0 has the roles other than acme. */
   process: Schema.Int,
   /** The roles of this process. */
   roles: Roles,
-  /** The roles of the service if this process logs for it what all of its processes have in common; empty otherwise. */
+  /**
+   * The roles of the service, if this process logs the records about the whole service. Empty in the other processes.
+   */
   speaksFor: Roles,
   /** How many ACME requests the process handles at once. */
   requests: Schema.Int
@@ -33,14 +38,14 @@ export type Task = typeof Task.Type
 /** What a parent tells a child. Each question has an id, and the answer has the same id. */
 export const ToChild = Schema.Union([
   Schema.Struct({ type: Schema.Literal("begin"), task: Task, file: ReadFile }),
-  /** Prepare to serve this configuration. */
+  /** Asks the child to prepare to serve this configuration. */
   Schema.Struct({ type: Schema.Literal("build"), id: Schema.Int, file: ReadFile }),
-  /** Serve what was prepared. */
+  /** Asks the child to serve what it has prepared. */
   Schema.Struct({ type: Schema.Literal("publish"), id: Schema.Int }),
-  /** Drop what was prepared. */
+  /** Asks the child to drop what it has prepared. */
   Schema.Struct({ type: Schema.Literal("abandon") }),
   Schema.Struct({ type: Schema.Literal("scrape"), id: Schema.Int }),
-  /** The loops and processes that keep the service from being ready. */
+  /** Tells the child which loops and processes keep the service from being ready. */
   Schema.Struct({ type: Schema.Literal("service"), failing: Schema.Array(Schema.String) })
 ])
 

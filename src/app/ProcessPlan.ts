@@ -6,13 +6,16 @@ import { emit } from "../domain/words/Log.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Task } from "./ProcessMessage.ts"
 
-/** Returns how many processes serve ACME clients. `auto` is one for each core, and at least one request for each. */
+/**
+ * Returns how many processes serve ACME clients. `auto` means one for each core, but at most one for each concurrent
+ * request.
+ */
 export const processesOf = ({ server: { max_concurrent_requests, processes } }: Pick<Config, "server">): number =>
   processes === "auto" ? Math.min(availableParallelism(), max_concurrent_requests) : processes
 
 /**
- * Returns the tasks of the processes of a service: numbers 1 to `count` serve ACME clients, and number 0 has the other
- * roles, if there are any. The slots for requests are divided among the first. Number 1 speaks for the service.
+ * Returns the tasks of the processes of a service. Numbers 1 to `count` serve ACME clients and share the slots for
+ * requests. Number 0 has the other roles, if there are any. Number 1 logs the records about the whole service.
  */
 export const tasksOf = (
   roles: Roles,

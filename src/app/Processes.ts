@@ -31,8 +31,9 @@ import { Settings } from "./Settings.ts"
  */
 
 /**
- * Refuses addresses of a new configuration at which nothing can listen. The children would find that out too, but a
- * socket that this process could not bind for one of them must not be kept for the others.
+ * Refuses a new configuration if nothing can listen at one of its new addresses. This process tries each of these
+ * addresses itself before the children do. If the first try came from a child, this process would keep the socket that
+ * could not be bound, and give it to the other children.
  */
 const checkPorts = (before: Config, after: Config, roles: Roles) => {
   const own = ({ admin, publish, server }: Config) => [
@@ -61,9 +62,9 @@ export interface SupervisedRun {
 }
 
 /**
- * Serves by several processes until the stop signal: starts them, starts again what ends, passes the signals on, and
- * serves the metrics of all of them on one socket. If the first start of a process fails, this fails with the exit code
- * of that process, which has already said why.
+ * Serves with several processes until the stop signal: starts the processes, replaces those that end, passes the
+ * signals on, and serves the metrics of all of them on one socket. If the first start of a process fails, this fails
+ * with the exit code of that process, which has already printed the reason.
  */
 export const superviseProcesses = (
   { announce, count, loaded, roles }: SupervisedRun
@@ -77,7 +78,7 @@ export const superviseProcesses = (
     let generation = 0
     const children = yield* makeChildren(tasks, () => file)
     const stopped = Fiber.join(yield* supervised("stop_signal", process.stopSignal))
-    // Whatever ends this program, no child is left behind.
+    // The children are stopped however this program ends.
     yield* Effect.addFinalizer(() => children.stop)
     const listeners = yield* Listeners.make
     const own = readinessOf(roles, children.failing, () => ({}))

@@ -31,9 +31,9 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
 }
 
 /**
- * The first signal stops the process in an orderly way. The second signal ends the process at once. If the parent has
- * ended, that counts as a signal. If the parent asks for the stop, it may have told so by a signal too: a terminal
- * sends Ctrl-C to both.
+ * The first signal stops the process in an orderly way. The second signal ends the process at once. The end of the
+ * parent counts as a signal. A stop that the parent asks for never counts as the second signal, because a terminal
+ * sends Ctrl-C to both processes.
  */
 const stopSignal = (parent: Parent | undefined) =>
   Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
@@ -51,7 +51,10 @@ const stopSignal = (parent: Parent | undefined) =>
     parent?.listen({ stop: () => stop("SIGTERM"), lost: stopOrEnd("SIGTERM", 143) })
   })
 
-/** The parent of this process, if it is a child. Programs that this process runs are not told. */
+/**
+ * The parent of this process, if it is a child. The variable is deleted, so that programs that this process runs do not
+ * inherit it.
+ */
 const ownParent: Effect.Effect<Parent | undefined> = Effect.suspend(() => {
   if (process.env[childVariable] === undefined) return Effect.undefined
   delete process.env[childVariable]

@@ -26,7 +26,7 @@ const waitMillis = 1000
 
 /**
  * Makes the surface for relying parties, unless `publish.enabled` is off. `services` are the services of the ACME
- * surface. `sharing` says who else accepts connections at its address.
+ * surface. `sharing` says who else accepts connections at the address of the surface.
  */
 export const publishSurface = Effect.fnUntraced(function*(
   { filter, profiles, publish, server }: Config,

@@ -12,16 +12,17 @@ import { lifeMillis } from "../engine/Time.ts"
 export const readyPath = "/ready"
 
 /**
- * The loops of other processes of the service, and the processes themselves, that keep failing, as the parent last told
- * this process. None if the process has no parent.
+ * Returns what keeps failing elsewhere, as the parent last told this process: loops of other processes of the service,
+ * and those processes themselves. Empty if the process has no parent.
  */
 export const FailingElsewhere = Context.Reference<() => ReadonlyArray<string>>("acme/app/Readiness/FailingElsewhere", {
   defaultValue: () => () => []
 })
 
 /**
- * Answers GET and HEAD of {@link readyPath} for a process with these roles: 200, or 503 with the names of the loops that
- * `failing` returns for the milliseconds since the start of the process. `more` are further members of the answer.
+ * Answers GET and HEAD of {@link readyPath} for a process with these roles. The answer is 200 if `failing` returns no
+ * loops, and otherwise 503 with the names of the loops. `failing` is called with the milliseconds since the start of
+ * the process. `more` are further members of the answer.
  */
 export const readinessOf = (
   roles: Roles,
@@ -49,10 +50,11 @@ export const readinessOf = (
 
 /**
  * Answers GET and HEAD of {@link readyPath}. The answer is 200, or 503 while background work that is needed for answers
- * and issuance keeps failing, in this process or in another of the same parent. No credential, policy or slot is needed, and the database is not queried. Readiness does
- * not depend on the database: without a database every process would be unready at the same time, and restarting them
- * would not help. The answer also reports a read-only database, a log that cannot be written and, with the admin role,
- * the state of the standby. None of these makes a process unready, because clients are still answered.
+ * and issuance keeps failing, in this process or in another process of the same parent. No credential, policy or slot
+ * is needed, and the database is not queried. Readiness does not depend on the database: without a database every
+ * process would be unready at the same time, and restarting the processes would not help. The answer also reports a
+ * read-only database, a log that cannot be written and, with the admin role, the state of the standby. None of these
+ * makes a process unready, because clients are still answered.
  */
 export const readiness = (
   roles: Roles

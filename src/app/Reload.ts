@@ -81,7 +81,10 @@ export const refused = (error: Pick<CommandFailed, "message"> & { readonly code?
 export interface Prepared {
   /** How many of the existing listeners have a new address. */
   readonly rebound: number
-  /** Serves the configuration. The old generation is closed when its last request has ended. This cannot fail. */
+  /**
+   * Serves the configuration. The old generation is closed when its last request has ended. The publication cannot
+   * fail.
+   */
   readonly publish: Effect.Effect<void, never, Kept | InForce>
   /** Closes what was made for the configuration. */
   readonly abandon: Effect.Effect<void>

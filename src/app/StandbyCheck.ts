@@ -6,8 +6,8 @@ import type { Host } from "./Host.ts"
 import { database } from "./OpenDatabase.ts"
 
 /**
- * Compares the standby of a configuration with the database, and returns how far behind it is, as a sentence. Fails if
- * the standby would not be used.
+ * Compares the standby of a configuration with the database, and returns how far behind the standby is, as a sentence.
+ * Fails if the standby would not be used.
  */
 export const compareStandby = (
   { database: settings }: Pick<Config, "database">

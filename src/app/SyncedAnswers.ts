@@ -5,7 +5,7 @@ import { oneSync } from "../engine/sql/Synced.ts"
 
 /**
  * Makes each answer of an app wait once for the disk, instead of once for each read (docs/decisions/durability.md). If
- * the sync fails, the process ends, and until then clients get the answer of a request that took too long.
+ * the sync fails, the process ends, and until then clients get the same answer as for a request that took too long.
  */
 export const syncedAnswers = <R>(app: App<R>): App<R | Database> => ({
   route: (received) => {

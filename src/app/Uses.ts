@@ -10,7 +10,7 @@ import type { Watch } from "../engine/http/Listener.ts"
  * ended.
  */
 export interface Uses {
-  /** Called when a request or an attempt begins to use the generation. The use lasts until its fiber ends. */
+  /** Called when a request or an attempt begins to use the generation. The use lasts until the fiber ends. */
   readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
   /** Counts an answered request in the metrics. A request that belongs to no profile is counted under `none`. */
   readonly answered: Watch["answered"]

@@ -14,7 +14,7 @@ const longestShown = 253
 
 /**
  * Returns a client's text, which should be a name, in a form that is safe within a sentence. Nothing in the result can
- * control a terminal or pass for words of the service: a character that is not visible ASCII is shown as `\u{…}`, and a
+ * control a terminal or pass for words of the service. A character that is not visible ASCII is shown as `\u{…}`, and a
  * text that is longer than any name is cut.
  */
 export const shownName = (text: string): string => {

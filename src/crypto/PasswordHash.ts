@@ -59,7 +59,7 @@ export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash
 export const unmatchableSize = saltSize + hashSize
 
 /**
- * Returns whether a derived hash is the stored hash. The duration of the comparison does not depend on where they
- * differ.
+ * Returns whether a derived hash is the stored hash. The duration of the comparison does not depend on where the two
+ * hashes differ.
  */
 export const isHashOf = (derived: Uint8Array, { hash }: PasswordHash): boolean => isSame(derived, hash)

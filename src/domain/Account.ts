@@ -85,8 +85,8 @@ const withoutBlanks = (contact: string): string => {
 
 /**
  * Removes blanks around the scheme and the address of each contact, and checks the contacts (RFC 8555 section 7.3 and
- * docs/protocol.md, "Accounts"): there may be at most 32 mailto URIs without header fields, each with one address,
- * whose domain has a dot.
+ * docs/protocol.md, "Accounts"). There may be at most 32 contacts. Each must be a mailto URI without header fields,
+ * with one address whose domain has a dot.
  */
 export const checkContacts = (
   given: ReadonlyArray<string>

@@ -136,7 +136,7 @@ interface TokenDetail extends TargetDetail {
 
 /**
  * A change of contacts: the number of contacts before and after the change, and the first ten contacts that were
- * removed and added. They are the evidence if somebody redirects an account's mail.
+ * removed and added. These contacts are evidence if somebody redirects an account's mail.
  */
 interface ContactChange {
   readonly contacts_before: number

@@ -10,7 +10,9 @@ export interface ProxySettings {
 interface Sent {
   /** The address of the connection's peer. */
   readonly clientIp: string
-  /** The headers as the runtime provides them. It joins the values of a repeated header with commas, in order. */
+  /**
+   * The headers as the runtime provides them. The runtime joins the values of a repeated header with commas, in order.
+   */
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
@@ -22,8 +24,8 @@ const entryOf = (text: string): Comparable | undefined => {
 }
 
 /**
- * Returns a function that says whether any of the filters trusts an address as a proxy, and the headers, in lower case,
- * in which proxies name their clients.
+ * Returns a function that says whether any of the filters trusts an address as a proxy. Also returns the headers, in
+ * lower case, in which proxies name their clients.
  */
 export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
   isProxy: makeAddressSet(filters.flatMap(({ trusted_proxies }) => trusted_proxies)),

@@ -3,8 +3,8 @@
 type Known = ReadonlyArray<readonly [pattern: RegExp, word: string]>
 
 /**
- * The known programs. The first match counts. Most browsers also name other browsers, and these others come later in
- * the list.
+ * The known programs. The first match counts. The User-Agent of most browsers also names other browsers, and these
+ * other browsers come later in the list.
  */
 const programs: Known = [
   [/\bEdg(?:e|A|iOS)?\//, "Edge"],

@@ -36,5 +36,5 @@ export const waitAfter = (failures: number, { most }: FailureLimit): number => {
   return failureWaits[Math.min(failures - freeFailures, failureWaits.length) - 1] ?? 0
 }
 
-/** Returns whether a wrong password is reported. Every tenth one in a row is. */
+/** Returns whether a wrong password is reported. Every tenth wrong password in a row is reported. */
 export const isTold = (failures: number): boolean => failures % 10 === 0

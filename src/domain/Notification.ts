@@ -163,7 +163,7 @@ export interface NotificationFields {
       | "recovery_codes_regenerated"
       | "contact_address"
     readonly by_self: boolean
-    /** The address that the operator had before it was changed. The mail is sent to this address. */
+    /** The operator's address before the change. The mail is sent to this address. */
     readonly previous_recipient?: string | undefined
   }
 }

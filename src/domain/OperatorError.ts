@@ -24,8 +24,8 @@ export type Noun =
 // 400
 
 /**
- * A member, a parameter or the body cannot be used. `detail` names it and says what it accepts. If there is a `member`,
- * the sentence begins with that name, and `detail` is the rest of the sentence.
+ * A member, a parameter or the body cannot be used. `detail` names the refused part, and says what is accepted there.
+ * If there is a `member`, the sentence begins with that name, and `detail` is the rest of the sentence.
  */
 export class BadRequest extends Data.TaggedError("BadRequest")<{
   readonly detail: string

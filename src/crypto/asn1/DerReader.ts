@@ -46,8 +46,8 @@ const mostElements = 10_000
 
 /**
  * A position in DER. Each method reads an element of the type in its name, and throws {@link DerFault} if the next
- * element has another type. Only {@link decode} makes readers. It catches these faults, so that no exception leaves
- * this file. Results are views, not copies.
+ * element has another type. Only {@link decode} makes readers. This function catches the faults, so that no exception
+ * leaves this file. Results are views, not copies.
  */
 export class DerReader {
   readonly #bytes: Uint8Array

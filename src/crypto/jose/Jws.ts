@@ -227,7 +227,7 @@ const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
 
 /**
  * Returns the end of a sentence about a signature that {@link verifyJws} refused. If the length of the signature is
- * wrong, the sentence states it, because the signature may be DER, or a part of it may be too short.
+ * wrong, the sentence states the length, because the signature may be DER, or a part of it may be too short.
  */
 export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): string => {
   const octets = signatureOctets[algorithm]

@@ -14,7 +14,7 @@ export interface SignedJws {
   readonly signature: string
 }
 
-/** A protected header without its `alg`, because the key determines that. */
+/** A protected header without its `alg`, because the key determines the `alg`. */
 export type Header = Readonly<Record<string, unknown>>
 
 /** A P-256 key that signs requests. */
@@ -68,7 +68,7 @@ const flattened = (
   }))
 
 /**
- * Makes a P-256 key, as PEM. Before the caller uses it, the caller must read it back, as the service does at every
+ * Makes a P-256 key, as PEM. The caller must read the PEM back before it uses the key, as the service does at every
  * later startup.
  */
 export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {

@@ -134,8 +134,8 @@ const serialOctets = (der: Uint8Array): ReadonlySet<string> => {
 }
 
 /**
- * Returns whether a list lacks an entry of another list. Both are lists of this service. Only serials are compared,
- * several times as fast as by {@link listedSerials}, because this is done for each new list. A list that cannot be read
+ * Returns whether a list lacks an entry of another list. Both are lists of this service. Only serials are compared.
+ * This is done for each new list, so it is several times as fast as {@link listedSerials}. A list that cannot be read
  * counts as empty.
  */
 export const lacksEntries = (list: Uint8Array, other: Uint8Array): boolean => {

@@ -17,7 +17,7 @@ import { checkSignature } from "./CsrSignature.ts"
 
 /**
  * Certification requests (RFC 2986). The service reads them with its own DER reader, because it reads very many
- * (docs/decisions/x509.md). The rules are in docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and
+ * requests (docs/decisions/x509.md). The rules are in docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and
  * certificate".
  */
 
@@ -103,10 +103,10 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
 
 /**
  * Checks that SAN and common names together are exactly the set of the order's names (RFC 8555 section 7.4: a name may
- * be in either). A common name counts if it is a name of the order. It is refused if it looks like any other DNS name.
- * A signer of this service ignores all other text in common names. A different signer may copy the subject, and its
- * certificate would then be refused, because the common name is not a name of the order. So with `mayCopySubject`, all
- * other text is refused too. `orderedNames` are normalised.
+ * be in either). A common name counts if it is a name of the order. A common name that looks like any other DNS name is
+ * refused. A signer of this service ignores all other text in common names. A different signer may copy the subject,
+ * and its certificate would then be refused, because the common name is not a name of the order. So with
+ * `mayCopySubject`, all other text is refused too. `orderedNames` are normalised.
  */
 export const checkCsrNames = (
   csr: Csr,

@@ -22,7 +22,7 @@ export type CsrReason =
   | "san_type"
   | "common_name"
 
-/** A CSR is refused. `detail` is a sentence for the client, which shows nothing of the CSR but names. */
+/** A CSR is refused. `detail` is a sentence for the client. Of the CSR it shows only names. */
 export class CsrRefused extends Data.TaggedError("CsrRefused")<{
   readonly reason: CsrReason
   readonly detail: string

@@ -244,8 +244,8 @@ export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
   /**
-   * Whether rule 3 dropped the requested dates, because they left no validity
-   * (`local_ca_requested_validity_discarded`).
+   * Whether rule 3 of docs/decisions/local-ca.md, "Validity", dropped the requested dates, because they left no
+   * validity (`local_ca_requested_validity_discarded`).
    */
   readonly discardedRequest: boolean
 }

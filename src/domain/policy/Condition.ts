@@ -164,8 +164,8 @@ export const evaluate = (condition: Condition, known: Known): Verdict | Needs =>
 
 /**
  * Returns the checks that together decided an evaluated condition, in the order in which they ran. For a true `and`,
- * these are the checks of all operands. For a false `and`, they are those of the first false operand. For `or`, it is
- * the other way round.
+ * these are the checks of all operands. For a false `and`, they are those of the first false operand. For a true `or`,
+ * they are those of the first true operand. For a false `or`, they are those of all operands.
  */
 export const settledBy = (condition: Condition, verdict: "pass" | "fail", known: Known): ReadonlyArray<string> => {
   if (condition._tag === "Check") return [condition.name]

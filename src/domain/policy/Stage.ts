@@ -45,8 +45,8 @@ export interface Judgement {
 
 /**
  * Judges a stage by the steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the
- * stage, in order. There must be at least one. The caller calls this function again after each new verdict, until it
- * needs no further verdict.
+ * stage, in order. There must be at least one. The caller calls this function again after each new verdict, until the
+ * function needs no further verdict.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

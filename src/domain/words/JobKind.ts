@@ -94,7 +94,8 @@ export const kinds = {
         [Schema.Record(Schema.String, Schema.Unknown)]
       )
     }),
-    // The members of these shares are receivers. There are few of them, so each may take a larger part than an account.
+    // Each member of such a share is a receiver. There are few receivers, so one receiver may take a larger part than
+    // one account.
     room: waiting({ factor: 2, memberPart: 1 / 2 })
   }),
   notify_expiry_digest: kind({ payload: ofProfile, periodic: true }),
@@ -104,7 +105,9 @@ export const kinds = {
   local_ca_crl_regenerate: kind({
     payload: Schema.Struct({
       issuer: Schema.String,
-      /** The number that the list must exceed, if a list that the database does not know was served. */
+      /**
+       * A list that the database does not know was served. This is its number, and the new list needs a higher number.
+       */
       above: Schema.optional(Schema.Int)
     })
   }),

@@ -10,8 +10,9 @@ import { limitedThings } from "../Limit.ts"
  */
 
 /**
- * Why a signer gave no certificate: one of the causes of a job's failure, `script_timeout` if a program was killed at
- * its timeout, or `upstream_unavailable` if an upstream gave no answer, or an answer that cannot be understood.
+ * Why a signer gave no certificate. Most words are causes of a job's failure. `script_timeout` means that a program was
+ * killed at its timeout. `upstream_unavailable` means that an upstream gave no answer, or an answer that cannot be
+ * understood.
  */
 const signerCauses = [
   "script_failed",
