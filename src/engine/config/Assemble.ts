@@ -40,8 +40,8 @@ export const merge = (layers: ReadonlyArray<Layer>): Layers => ({
 })
 
 /**
- * Fills in the table. Each key is looked up in each of `places` in turn, so that an entry inherits each unset key. A
- * key without a usable value gets its default.
+ * Fills in the table. Each key is looked up in each of `places` in turn, so that an entry inherits the keys that it
+ * does not set. A key without a usable value gets its default.
  */
 export const assemble = (root: Node, { entries, values }: Layers, unusable: ReadonlySet<string>): Assembled => {
   const origins = new Map<string, Origin>()

@@ -55,8 +55,8 @@ export const nearest = (wanted: string, candidates: ReadonlyArray<string>): stri
 }
 
 /**
- * Returns `server.base_url` for `places.web.server.base_url`, if entries of `places` inherit and that key is
- * process-wide.
+ * Returns `server.base_url` for `places.web.server.base_url`, if entries of `places` inherit unset keys and
+ * `server.base_url` is a process-wide key.
  */
 const processWide = (table: Node, path: ReadonlyArray<string>) => {
   const [first = "", , ...rest] = path

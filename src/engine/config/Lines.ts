@@ -31,7 +31,8 @@ const ofProgram = ({ body: [top] }: AST.TOMLProgram): ReadonlyArray<Found> =>
   })
 
 /**
- * Returns the lines of the keys of a file. If a table has no line of its own, its line is that of the first key in it.
+ * Returns the lines of the keys of a file. If a table has no line of its own, its line is the line of the first key in
+ * it.
  */
 export const linesOf = (text: string): Lines => {
   const program = Result.getOrUndefined(Result.try(() => parseTOML(text, { tomlVersion: "next" })))

@@ -76,8 +76,8 @@ export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
 }> {}
 
 /**
- * A variable with at most this number of octets always reaches a program. Linux allows 128 KiB for one variable. If the
- * limit on the stack is low, it may allow no more than this number for all variables and arguments together.
+ * A variable with at most this number of octets always reaches a program. Linux allows 128 KiB for one variable. If its
+ * limit on the stack is low, Linux may allow only this number of octets for all variables and arguments together.
  */
 export const longestVariable = 65_536
 
@@ -173,7 +173,8 @@ const start = (
     }
     child.once("exit", (code, signal) => {
       ended = code ?? signal ?? "unknown"
-      // Processes that the program left running may keep the pipes open. This does not wait for them.
+      // Processes that the program left running may keep the pipes open. So they are killed, and the rest of the output
+      // gets only `remainderMillis`.
       killGroup()
       remainder = setTimeout(settle, remainderMillis)
     })

@@ -15,8 +15,9 @@ export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly addres
 }
 
 /**
- * Who else accepts connections at an address: nobody, other processes with sockets of their own among which the system
- * divides the connections, or other children of the same parent from the same socket.
+ * Who else accepts connections at an address. `nobody` means no other process. `port` means other processes with
+ * sockets of their own, among which the system divides the connections. `socket` means other children of the same
+ * parent, from the same socket.
  */
 export type Sharing = "nobody" | "port" | "socket"
 

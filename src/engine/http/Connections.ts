@@ -22,7 +22,7 @@ export class HandshakeLate extends Error {
 
 interface Connection {
   readonly socket: Socket
-  /** The address and port of its peer. */
+  /** The address and port of the connection's peer. */
   readonly name: string
   readonly peer: Peer | undefined
   /** The time limit of the TLS handshake in milliseconds, while the handshake lasts. */
@@ -35,8 +35,8 @@ interface Connection {
 }
 
 /**
- * Counts the connections of a listener, and keeps them within docs/decisions/process.md, "Bounds of a socket". There
- * are two limits. One is for all open connections. The other is for the connections that have not sent a complete
+ * Counts the connections of a listener, and limits their number (docs/decisions/process.md, "Bounds of a socket").
+ * There are two limits. One is for all open connections. The other is for the connections that have not sent a complete
  * request head yet, including those whose TLS handshake is in progress. When a limit is reached, a new connection
  * replaces the newest connection of the peer that has the most connections.
  */
@@ -142,8 +142,8 @@ export class Connections {
   }
 
   /**
-   * Closes the connections that have not sent a complete head yet. An HTTP server does not know about TLS handshakes in
-   * progress.
+   * Closes the connections that have not sent a complete head yet. This is done here because an HTTP server does not
+   * know about TLS handshakes in progress.
    */
   closePending(): void {
     for (const { socket } of this.#pendingByName.values()) socket.destroy()

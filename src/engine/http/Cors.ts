@@ -36,7 +36,7 @@ export const makeCors = ({ accepted, exposed, origins }: {
   }
   const opened: Cors["opened"] = (request, answer) => {
     const origin = originOf(request)
-    // This is sent even without an origin, because a cache must not give this answer to a script.
+    // `Vary` is sent even without an origin, because a cache must not give this answer to a script.
     if (origin === undefined) return withHeaders(answer, { vary: "Origin" })
     return withHeaders(answer, {
       vary: "Origin",

@@ -136,8 +136,8 @@ const masked = (parameter: string): string => {
 }
 
 /**
- * Returns path and query for the log, at most 512 characters. The values of the query are masked. They may contain a
- * password if a form was sent with the wrong method, or if a user confused two fields.
+ * Returns path and query for the log, at most 512 characters. The values of the query are masked. These values may
+ * contain a password if a form was sent with the wrong method, or if a user confused two fields.
  */
 export const loggedTarget = ({ path, target }: { readonly path: string; readonly target: string }): string => {
   if (target.length === path.length) return target.slice(0, longestLogged)

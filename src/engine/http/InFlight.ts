@@ -165,9 +165,9 @@ export class RequestsInFlight {
   }
 
   /**
-   * Runs `last` when the requests of a connection are over. It runs at once if there are no requests, or if the input
-   * belongs to the body of the request that is being handled. A waiting request is dropped if its body has not arrived
-   * in full.
+   * Runs `last` when the requests of a connection are over. `last` runs at once if there are no requests, or if the
+   * input belongs to the body of the request that is being handled. A waiting request is dropped if its body has not
+   * arrived in full.
    */
   afterAll(socket: Socket, last: () => void): void {
     const own = this.#of(socket)

@@ -104,8 +104,8 @@ export interface Listener {
   /**
    * Stops accepting connections, and lets the requests in flight finish within the request deadline. Their answers have
    * `connection: close`. If other processes accept connections at the same address, a connection without a request may
-   * still begin one within a second. Then cuts off the remaining requests and waits for their handlers. Returns how many requests
-   * were cut off.
+   * still send a request within a second. After the deadline, cuts off the remaining requests and waits for their
+   * handlers. Returns how many requests were cut off.
    */
   readonly drain: Effect.Effect<number>
 }
@@ -311,7 +311,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       draining = true
       socket.close()
       inFlight.endAnswered()
-      // The next request of a client may be on its way. Other processes serve this client afterwards.
+      // The next request of a client may already be on its way to this process. Other processes serve the later
+      // requests of this client.
       if (options.sharing !== "nobody") {
         yield* Effect.timeoutOption(Effect.interruptible(connections.none), lastRequestMillis)
       }

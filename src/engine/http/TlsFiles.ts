@@ -56,7 +56,7 @@ const dayMillis = 24 * hourMillis
 const expiringMillis = 14 * dayMillis
 /**
  * A pair of our own is renewed this many milliseconds before its expiry. The renewal is announced `announcedMillis`
- * before that.
+ * before the renewal.
  */
 const renewalMillis = dayMillis
 const announcedMillis = 30 * dayMillis

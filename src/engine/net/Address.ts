@@ -199,7 +199,7 @@ const within = (value: bigint): ReadonlyArray<bigint> => {
   if (isWhole) return [value & low32]
   if (value >> 80n === 0x0064_ff9b_0001n) return translated(value)
   if (value >> 112n === 0x2002n) return [(value >> 80n) & low32]
-  // The embedded addresses are that of the server, and that of the client with inverted bits.
+  // The embedded addresses are the address of the server, and the address of the client with inverted bits.
   if (value >> 96n === 0x2001_0000n) return [(value >> 64n) & low32, ~value & low32]
   const host = (value >> 32n) & low32
   return host === 0x0000_5efen || host === 0x0200_5efen ? [value & low32] : []

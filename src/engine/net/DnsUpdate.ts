@@ -44,8 +44,8 @@ const hints: ReadonlyMap<number, string> = new Map([
 ])
 
 /**
- * How often a datagram is sent. After each, the service waits for the answer. A stream may take as long as all
- * datagrams together.
+ * How many times a datagram is sent. After each time, the service waits for the answer. An exchange over TCP may take
+ * as long as all these waits together.
  */
 const tries = 3
 const waitMillis = 2000

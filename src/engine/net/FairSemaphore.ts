@@ -33,7 +33,7 @@ export interface FairSemaphore {
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /**
    * Does the same as `take`, but runs `otherwise` if too many are waiting ({@link Sharing.mostWaiting}): either at
-   * once, or later, when a peer with fewer turns takes its place.
+   * once, or later, when a peer with fewer turns takes the place of this fiber.
    */
   readonly takeUnlessFull: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
@@ -46,7 +46,8 @@ export interface FairSemaphore {
 }
 
 /**
- * A turn that a fiber holds or waits for. A turn is given in one step, so that no interruption can occur in between.
+ * A turn that a fiber holds or waits for. A fiber gets its turn in a single step, so that it cannot be interrupted
+ * halfway.
  */
 interface Ticket {
   readonly peer: Peer | undefined
@@ -152,8 +153,8 @@ class Bound {
   }
 
   /**
-   * Returns the next ticket: of the tickets that may be given a turn, a ticket of the host with the fewest turns in the
-   * network with the fewest turns. Of several such tickets, returns the first in the queue.
+   * Returns the next of the tickets that may be given a turn. A ticket of the network with the fewest turns comes
+   * first, then a ticket of the host with the fewest turns. Of several equal tickets, returns the first in the queue.
    */
   #next(): Ticket | undefined {
     let found: Ticket | undefined

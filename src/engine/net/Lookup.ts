@@ -75,8 +75,8 @@ const makeResolvers = (server: Option.Option<Nameserver>, listVersion: () => str
     ({ address, port }) => [familyOf(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`]
   )
   const make = () => {
-    // Nothing is cached, and no thread of the pool waits: c-ares is used, never getaddrinfo, so neither the hosts file
-    // nor the search list is read. A query without an answer is repeated for minutes.
+    // c-ares makes the queries, and never getaddrinfo. So nothing is cached, no thread of the pool waits, and neither
+    // the hosts file nor the search list is read. A query without an answer is repeated for minutes.
     const resolver = new Dns.Resolver({ timeout: 1000, tries: 8 })
     if (Option.isSome(servers)) resolver.setServers(servers.value)
     return resolver

@@ -99,12 +99,12 @@ const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFai
 /** Sends mail through the operator's mail server. */
 export class Mail extends Context.Service<Mail, {
   readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
-  /** Connects and signs in as it would to send a message, but sends none. */
+  /** Connects and signs in as for a message, but sends no message. */
   readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/engine/net/Mail") {
   /**
-   * Uses SMTP. Messages to the same server share connections. These close with the layer. The library is loaded only
-   * when it is needed.
+   * Uses SMTP. Messages to the same server share connections. The connections close with the layer. The library is
+   * loaded only when it is needed.
    */
   static readonly layer: Layer.Layer<Mail> = Layer.effect(
     this,

@@ -13,9 +13,9 @@ export interface Peer {
 }
 
 /**
- * The ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), where one host has a /48,
- * and NAT64 (RFC 6052) and Teredo (RFC 4380), where all hosts share one /64. ISATAP is left out, because the owner of a
- * network may choose the rest of such an address freely.
+ * The ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), NAT64 (RFC 6052) and Teredo
+ * (RFC 4380). In 6to4 one host has a /48. In the other two ranges all hosts share one /64. ISATAP is left out, because
+ * the owner of a network may choose the rest of such an address freely.
  */
 const isCarrier = makeAddressSet(["2002::/16", "64:ff9b::/96", "2001::/32"])
 

@@ -23,8 +23,8 @@ export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
 }> {}
 
 /**
- * The addresses of a name, and for how many seconds they may be cached. This is the smallest TTL of the records, or 0
- * if there are none.
+ * The addresses of a name, and for how many seconds they may be cached. That number of seconds is the smallest TTL of
+ * the records, or 0 if there are none.
  */
 export interface TimedAddresses {
   readonly addresses: ReadonlyArray<IpAddress>

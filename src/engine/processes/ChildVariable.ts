@@ -1,4 +1,4 @@
-/** The environment variable that tells a child process of the service that it is one. Only its parent sets it. */
+/** The environment variable that tells a process that it is a child process of the service. Only the parent sets it. */
 export const childVariable = "SERVICE_CHILD_PROCESS"
 
 /** The message by which a parent asks a ready child to stop, like SIGTERM. */

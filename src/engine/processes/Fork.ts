@@ -7,7 +7,7 @@ export interface Ended {
   readonly signal: string | null
 }
 
-/** The functions that a parent gives for a child. */
+/** The functions that a parent passes to {@link fork}. They are called with the news of the child. */
 export interface Heard {
   /** Called with each message of the child. */
   readonly message: (message: unknown) => void
@@ -27,8 +27,8 @@ export interface Forked {
 
 /**
  * Starts this program once more, with the same command line, environment and output. This process binds the sockets on
- * which its children listen, and accepts no connection itself: the children of one address share one socket, and each
- * accepts from it (docs/decisions/processes.md, "One socket").
+ * which its children listen, but accepts no connection itself. The children of one address share one socket, and each
+ * child accepts connections from this socket (docs/decisions/processes.md, "One socket").
  */
 export const fork = ({ ended, message }: Heard): Forked => {
   cluster.schedulingPolicy = cluster.SCHED_NONE

@@ -10,7 +10,7 @@ export interface Parent {
   /** Sends a message to the parent. */
   readonly send: (message: object) => Effect.Effect<void>
   /**
-   * Calls `stop` when the parent asks this process to stop, and `lost` when the parent has ended without that. Until
+   * Calls `stop` when the parent asks this process to stop, and `lost` when the parent has ended without asking. Until
    * this function is called, the end of the parent ends this process at once.
    */
   readonly listen: (on: { readonly stop: () => void; readonly lost: () => void }) => void

@@ -7,8 +7,8 @@ import { run } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 import { wakeChannel } from "./Job.ts"
 
-// A commit that sends notifications holds a lock of the whole server until it is on the disk and on the standbys. The
-// commit of this statement has nothing to lose, so it waits for neither.
+// A commit that sends notifications holds a lock of the whole server until the commit is on the disk and on the
+// standbys. A lost notification does little harm, so the commit of this statement waits for neither.
 const announceStatement = statement({
   name: "job_announce",
   params: { announced: rows },

@@ -22,9 +22,9 @@ const giveUpMillis = 5000
 const overdueCheckMillis = 100
 
 interface Attempt extends Holding {
-  /** The end of its budget, in milliseconds since the start of the process. */
+  /** The end of the attempt's budget, in milliseconds since the start of the process. */
   readonly endsAt: number
-  /** The deadline of its job, in epoch milliseconds. */
+  /** The deadline of the job, in epoch milliseconds. */
   readonly deadline: number
   readonly interrupt: Effect.Effect<void>
   ending: Ending
@@ -49,7 +49,7 @@ export const make = <R, F extends Failure>(runner: {
   readonly isDraining: () => boolean
   /** Gives the slot of an attempt back, however the attempt ended. */
   readonly release: (job: Job) => Effect.Effect<void>
-  /** Learns when an attempt at a job begins in this process, and when it is over. */
+  /** Is told when an attempt at a job begins in this process, and when the attempt is over. */
   readonly ends: Pick<Ends, "begun" | "left">
   /** Returns the facts of each record of an attempt. */
   readonly spanOf: (job: Job) => Span

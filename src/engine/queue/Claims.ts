@@ -10,8 +10,8 @@ import { job } from "./Job.ts"
 const claimed = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 
 /**
- * More attempts than a job can have made. A larger count is wrong. It is not incremented, because the sum may not fit
- * into an integer of the database engine.
+ * No job can have made this many attempts, so a larger count is wrong. Such a count is not incremented, because the sum
+ * may not fit into an integer of the database engine.
  */
 const mostAttempts = 1_000_000
 

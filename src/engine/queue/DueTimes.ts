@@ -87,8 +87,9 @@ export const lookAgain = (now: number, kind: string) => Effect.asVoid(all(lookAg
 export type Reach = (kind: string) => { readonly seconds: number; readonly periodic: boolean } | undefined
 
 /**
- * Returns the corrected due time of a row. If the row was written in the future, its due time moves back by the same
- * amount. If the row is due later than its kind can have asked for, it is due now.
+ * Returns the corrected due time of a row. A row of an unknown kind keeps its due time. If a row was written some
+ * seconds in the future, periodic work is due at once, and other work is due as many seconds earlier. If a row is due
+ * later than its kind can have asked for, it is due now.
  */
 const dueAgain = (
   row: { readonly kind: string; readonly runAt: number; readonly updatedAt: number },
@@ -123,8 +124,8 @@ export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: 
 const steppedMillis = 2000
 
 /**
- * Makes an effect that reports whether the clock was set while this process ran, and by how many milliseconds. It
- * compares the clock with the time since the start of the process ({@link lifeMillis}).
+ * Makes an effect that reports whether the clock was set while this process ran, and by how many milliseconds. The
+ * effect compares the clock with the time since the start of the process ({@link lifeMillis}).
  */
 export const makeStep = Effect.gen(function*() {
   const offset = Effect.zipWith(currentMillis, lifeMillis, (now, life) => now - life)

@@ -24,9 +24,9 @@ export type Running = Subject & Pick<Job, "share">
 export type Moment = number
 
 /**
- * The ends of jobs that this process knows of. The process knows the ends of its own jobs at once, and polls for those
- * of other processes while a request waits for them. No process sends notifications of ends: on PostgreSQL each
- * notification would wake every process that listens, and all commits with notifications wait for one lock.
+ * The ends of jobs that this process knows of. The process knows the ends of its own jobs at once, and polls for the
+ * ends of other processes' jobs while a request waits for them. No process sends notifications of ends: on PostgreSQL
+ * each notification would wake every process that listens, and all commits with notifications wait for one lock.
  */
 export interface Ends {
   /**

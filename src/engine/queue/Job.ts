@@ -254,7 +254,9 @@ export const reschedule = (
   to: {
     readonly runAt: number
     readonly attemptsAfter: number
-    /** The seconds of the attempt that no renewal has counted, plus the seconds of the wait that it asks for. */
+    /**
+     * The seconds of the attempt that no renewal has counted, plus the seconds of the wait that the attempt asks for.
+     */
     readonly spent: number
     readonly error: string | undefined
     readonly now: number

@@ -77,11 +77,12 @@ export const find = (id: JobId) => lenientFirst(findStatement, { id })
 export const advance = (id: JobId, now: number) => first(advanceStatement, { id, now })
 
 /**
- * Gives a failed job one more attempt. Returns `undefined` if it has not failed, or if another live job has its key.
+ * Gives a failed job one more attempt. Returns `undefined` if the job has not failed, or if another live job has its
+ * key.
  */
 export const onceMore = (id: JobId, now: number) => first(onceMoreStatement, { id, now })
 
-/** Counts the ready rows of all other kinds, by kind. */
+/** Counts the ready rows of kinds that are not among `kinds`, by kind. */
 export const unknownKinds = (kinds: ReadonlyArray<string>) =>
   all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
 

@@ -17,7 +17,7 @@ import type { RoomBy } from "./Slots.ts"
 export interface KindNeeds {
   /** How many of its jobs may run at once. Absent for kinds that have one row per subject: all their rows may run. */
   readonly room?: RoomBy
-  /** Its jobs are enqueued at startup and reschedule themselves. */
+  /** Whether its jobs are enqueued at startup and reschedule themselves. */
   readonly periodic?: boolean
 }
 
@@ -78,7 +78,7 @@ export interface Handler<K extends string, P, R, F extends Failure = Failure> {
 export interface AnyHandler<R, F extends Failure = Failure> {
   readonly kind: string
   readonly reachSeconds: number
-  /** Its jobs are enqueued at startup and reschedule themselves. */
+  /** Whether its jobs are enqueued at startup and reschedule themselves. */
   readonly periodic: boolean
   /** The rows that are enqueued at startup. */
   readonly subjects: ReadonlyArray<Subject<string>>

@@ -149,7 +149,9 @@ export interface Holding {
   readonly job: Job
   /** When the attempt was last known to hold the row, in milliseconds since the start of the process. */
   heldAt: number
-  /** The time up to which its duration has been counted. */
+  /**
+   * The time up to which the duration of the attempt has been counted, in milliseconds since the start of the process.
+   */
   spentAt: number
 }
 

@@ -7,8 +7,8 @@ import type { StorageFailed } from "../sql/Database.ts"
 export type Commit<R> = Effect.Effect<void, StorageFailed, R>
 
 /**
- * Bounds of the wait for the next attempt, in seconds: at least `atLeast`, if for example a server asked for that wait,
- * and never more than `atMost`.
+ * The bounds of the wait for the next attempt, in seconds. The wait is at least `atLeast`, for example because a server
+ * asked for this wait, and never more than `atMost`.
  */
 export interface RetryBounds {
   readonly atLeast?: number | undefined

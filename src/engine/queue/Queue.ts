@@ -50,8 +50,8 @@ export class Queue extends Context.Service<Queue, {
    */
   readonly enqueue: (job: Enqueue) => Effect.Effect<JobId, StorageFailed>
   /**
-   * Marks jobs that this process enqueues. Its runner is woken directly, and ignores the database's notifications of
-   * them.
+   * The mark of the jobs that this process enqueues. The runner of this process is woken directly, and ignores the
+   * database's notifications of jobs with this mark.
    */
   readonly origin: string
   /** Signals to the runner that there may be work. Signals merge until the runner takes them. */

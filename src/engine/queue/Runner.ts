@@ -237,8 +237,8 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
         database
       }),
       /**
-       * Renews leases when it is time, and interrupts attempts that have lost their rows. It does not share its loop
-       * with other statements, because a statement that hangs would hide that leases cannot be renewed.
+       * Renews leases when it is time, and interrupts attempts that have lost their rows. This effect does not share
+       * its loop with other statements, because a statement that hangs would hide that leases cannot be renewed.
        */
       renew: Effect.ignore(
         Effect.flatMap(leases.renew, (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt)))
@@ -257,7 +257,9 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
             hasBegun ? Effect.void : Effect.flatMap(moved, (count) => count > 0 ? Effect.asVoid(claim) : Effect.void)
         )
       })),
-      /** Interrupts attempts that are over budget or past their deadline, or whose rows may belong to other processes. */
+      /**
+       * Interrupts attempts that are over budget or past their deadline, or whose rows may belong to other processes.
+       */
       interruptOverdue: attempts.interruptOverdue(leases.isDoubtful),
       /** Repeats `interruptOverdue` while attempts run. */
       awake: attempts.awake,
@@ -305,7 +307,7 @@ const periodicRows = Effect.fnUntraced(function*(
     return Effect.map(enqueue(enqueued), () => void (enqueued = rounds))
   }))
   return {
-    /** Enqueues the rows of the handlers that are now in force. If that fails, `makeUp` does it. */
+    /** Enqueues the rows of the handlers that are now in force. If that fails, `makeUp` tries again. */
     change: (rounds: ReadonlyArray<Round>) =>
       Effect.suspend(() => {
         wanted = rounds

@@ -27,8 +27,8 @@ export interface BackoffPolicy {
 const maxExponent = 30
 
 /**
- * Returns the seconds until the next attempt after `attempts` attempts (from 1). They double each time up to the limit.
- * A random part of up to a quarter is subtracted. `random` is uniform in [0, 1).
+ * Returns the seconds until the next attempt after `attempts` attempts (from 1). These seconds double each time up to
+ * the limit. A random part of up to a quarter is subtracted. `random` is uniform in [0, 1).
  */
 export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
   const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)

@@ -13,8 +13,8 @@ export interface Room {
   /** The highest number of slots that one group may have. */
   readonly group: number
   /**
-   * A member may take another slot while it has fewer slots than this fraction of those that its group has left. Every
-   * member may have one slot.
+   * A member may take another slot while it has fewer slots than this fraction of the slots that are left for its
+   * group. Every member may have one slot.
    */
   readonly memberPart: number
 }
@@ -25,7 +25,7 @@ export interface Room {
  */
 export type RoomBy = (most: number) => Room
 
-/** Returns the room of a kind that computes. */
+/** Returns the room of a kind whose jobs compute. */
 export const computing: RoomBy = (most) => {
   // One slot is left for other groups, because a job may run a slow program.
   const others = most < 4 ? 0 : 1
@@ -33,9 +33,9 @@ export const computing: RoomBy = (most) => {
 }
 
 /**
- * Makes the room of a kind that waits for other systems, such as a name server, and does not compute. It has `factor`
- * slots for each slot of a computing kind. The more slots are taken, the fewer a member may have, so that some slots
- * are left for newcomers.
+ * Makes the room of a kind whose jobs wait for other systems, such as a name server, and do not compute. This room has
+ * `factor` slots for each slot of a computing kind. The more slots are taken, the fewer a member may have, so that some
+ * slots are left for newcomers.
  */
 export const waiting =
   ({ factor, memberPart }: { readonly factor: number } & Pick<Room, "memberPart">): RoomBy => (most) => {
@@ -99,8 +99,8 @@ class Held {
 }
 
 /**
- * Chooses the heads to claim now. The group and the share with the fewest slots come first, and none gets more than its
- * part.
+ * Chooses the heads to claim now. The group and the share with the fewest slots come first, and no group or share gets
+ * more than its part.
  */
 export const choose = (
   heads: ReadonlyArray<Head>,
@@ -224,7 +224,8 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
       }),
     /**
      * Takes a slot for a row that is about to be written, if the slots of its kind are given in order of arrival and no
-     * row is known to wait for one. A pass relies on the slots that it found free, so no slot is taken during a pass.
+     * row is known to wait for a slot. A pass relies on the slots that it found free, so no slot is taken during a
+     * pass.
      */
     reserve: (most: number, kind: string, share: string): boolean => {
       const room = roomOf(kind, most)

@@ -22,8 +22,9 @@ const lookEvery = "250 millis"
 const lookEveryIfTold = "1 second"
 
 /**
- * Waits until a job has ended or the time is up, and returns its row, or `undefined` if the row is gone. If there is a
- * new reason to run a job while it runs, the job may leave that to a successor, and this waits for the successor too.
+ * Waits until a job has ended or the time is up, and returns its row, or `undefined` if the row is gone. If a new
+ * reason to run the job comes up while the job runs, a successor may have to run for that reason. This waits for the
+ * successor too.
  */
 export const settledJob = (
   first: JobId,
@@ -83,8 +84,8 @@ export class Waits extends Context.Service<Waits, {
   readonly moment: () => Moment
   /**
    * Holds a request until the subject's job has ended, the process stops or the time is up. A hold lasts at most a
-   * second or, with `patience`, at most its limit, and ends in time for the answer. Returns `false` if the request was
-   * not held, because too many requests are already held.
+   * second or, with `patience`, at most the limit in `patience`. It ends early enough for the request to be answered.
+   * Returns `false` if the request was not held, because too many requests are already held.
    */
   readonly held: (since: Moment, subject: Subject, patience?: Patience) => Effect.Effect<boolean>
   /**

@@ -18,8 +18,8 @@ import { refuseUnlike } from "./UnlikeProcesses.ts"
 /* The processes that share a queue: their names and their rows in `workers`. */
 
 /*
- * The name of a process, as the owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The last two come from the
- * kernel, and are missing if the kernel does not provide them.
+ * The name of a process, as the owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. `place` and `begun` come from
+ * the kernel, and are missing if the kernel does not provide them.
  */
 
 /** What a process can find out about the processes of its machine. */
@@ -87,8 +87,8 @@ const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
 export const renews = (owner: string): boolean => parts.test(owner)
 
 /**
- * Returns whether an owner was a process of this machine that has ended. Returns false if this cannot be known; the
- * leases of the owner then show it.
+ * Returns whether an owner was a process of this machine that has ended. Returns false if this cannot be known. The
+ * leases of the owner then show whether the process has ended.
  */
 export const isGone = ({ begun, place }: Machine) => (owner: string): boolean => {
   const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
@@ -224,7 +224,7 @@ const measure = Effect.fnUntraced(function*(owner: string) {
   // difference.
   if (theirs !== undefined && theirs < before) offsets.push(["database", theirs - before])
   if (theirs !== undefined && theirs > after) offsets.push(["database", theirs - after])
-  // Rows have the time of the server if that is later, which says nothing about the clock of their process.
+  // A row has the time of the server if that time is later. Such a row says nothing about the clock of its process.
   const other = yield* ahead(owner, Math.floor(Math.max(after, theirs ?? after) / 1000))
   if (other !== undefined) offsets.push([other.owner, other.lastSeenAt * 1000 - after])
   return offsets.filter(([, millis]) => Math.abs(millis) >= noticedMillis)

@@ -9,8 +9,8 @@ import { driverOf, failed, openTransaction, slow, slowAfterMillis } from "./Data
 
 /**
  * The highest number of statements that may have been sent ahead without an answer. The driver's time limit for a
- * statement starts when the statement is sent, so these statements share one limit. Without this limit, a body that
- * keeps sending statements would also block all other work.
+ * statement starts when the statement is sent, so these statements share one limit. If the number were not limited, a
+ * body that keeps sending statements would also block all other work.
  */
 const mostAhead = 4
 

@@ -65,7 +65,7 @@ export const makeCommitSync = (options: {
         result = Effect.void // only one of the waiters reports a slow sync
       }
       if (failure !== undefined) { for (const tell of told) tell(failure) }
-      // Somebody who was resumed may have begun the next sync already.
+      // A waiter that was resumed may have begun the next sync already.
       else if (waiting.size > 0 && !isRunning) begin()
     })
   }

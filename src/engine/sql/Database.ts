@@ -90,7 +90,7 @@ export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
 
 /**
  * Logs that a statement failed, and fails with the name of the statement. If an earlier statement that was sent ahead
- * in the transaction has failed, the name is that of the earlier statement.
+ * in the transaction has failed, the failure has the name of the earlier statement.
  */
 export const failed = (
   driver: Driver,
@@ -113,8 +113,8 @@ export const failed = (
 const transactionAttempts = 4
 
 /**
- * Runs `body` in one transaction, or in the transaction that is already open. It cannot be interrupted from the wait
- * for a connection (which the driver limits) until the effects given to {@link afterCommit} have run. So a client that
+ * Runs `body` in one transaction, or in the transaction that is already open. From the wait for a connection (which the
+ * driver limits) until the effects given to {@link afterCommit} have run, this cannot be interrupted. So a client that
  * disconnects in the meantime changes nothing. After a deadlock the whole body runs again. So the body may only run
  * statements: no network, script, hash, fork or caught {@link StorageFailed} inside.
  */

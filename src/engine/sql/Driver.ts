@@ -49,7 +49,10 @@ export interface Connections {
 
 /** The state of a server, by which a standby is compared with the server that it follows. */
 export interface Position {
-  /** The numbers that a cluster and a database in it get when they are made. Copies of the database have the same. */
+  /**
+   * The numbers that a cluster and a database in it get when they are made. Copies of the database have the same
+   * numbers.
+   */
   readonly database: string
   /** The number that each promotion raises. */
   readonly timeline: number
@@ -141,7 +144,7 @@ export interface Driver {
   readonly commits?: CommitSync | undefined
   /** The work that a process does for the database as long as it serves. Undefined if there is none. */
   readonly upkeep?: Effect.Effect<never> | undefined
-  /** Undefined if every read goes to the database itself. */
+  /** The standby. Undefined if every read goes to the database itself. */
   readonly standby?: Standby | undefined
   /** Whether a connection keeps the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean

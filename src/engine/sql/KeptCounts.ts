@@ -46,7 +46,7 @@ export const kept = Effect.fnUntraced(function*<A, R>(
   if (before !== undefined && now < before.untilMillis && before.untilMillis - now <= longestMillis) {
     return before.value as A
   }
-  const value = yield* eachSynced(count) // others get it without a read of their own
+  const value = yield* eachSynced(count) // other callers get this value without a read of their own
   known.delete(key)
   const rows = rowsOf(value)
   if (rows > freeRows) {

@@ -19,8 +19,8 @@ export interface Allowance {
   /** Records that a read was answered by the standby, which was at most this many seconds behind. */
   readonly note: (lagSeconds: number) => void
   /**
-   * Returns the highest lag that a read may have. Once the result has been returned, this is the lag that was returned
-   * with it, or a negative number if there was none.
+   * Returns the highest lag that a read may have. After the result has been returned, this is the lag that was returned
+   * with the result, or a negative number if no lag was returned.
    */
   readonly mostSeconds: () => number
 }

@@ -66,7 +66,8 @@ const tableExists = statement({
   name: "schema_table_exists",
   params: {},
   row: { count: int },
-  // This reads the catalog itself: to_regclass answers from a cache that may be older than the wait for the lock.
+  // This reads the catalog itself, because to_regclass answers from a cache that may be older than the wait for the
+  // lock.
   sql: ({ dialect }) =>
     dialect === "postgres"
       ? `SELECT CASE WHEN current_schema() IS NULL THEN -1 ELSE count(*) END AS "count" FROM pg_tables

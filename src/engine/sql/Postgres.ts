@@ -187,7 +187,7 @@ export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError>
 
 const standbyOf = (options: PostgresOptions, url: Redacted.Redacted) =>
   Effect.gen(function*() {
-    // No session at a standby takes the lock of `ServedLock.ts`: it is a lock of the primary.
+    // No session at a standby takes the lock of `ServedLock.ts`, because only the primary has this lock.
     const connector = new Connector(yield* readUrl({ ...options, url, isServing: false, ofSeveral: "any" }))
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() =>

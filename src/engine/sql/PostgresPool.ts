@@ -29,7 +29,8 @@ export interface KeptFor {
 }
 
 /**
- * The times that the service uses. Presence is written every ten seconds, and must not need a new session each time.
+ * The times that the service uses. The service reports its presence every ten seconds, and must not need a new session
+ * for each report.
  */
 export const keptFor: KeptFor = { idle: 60_000, life: 1_800_000, sweep: 5000 }
 
@@ -55,7 +56,10 @@ export interface PoolOptions {
   readonly onlyReads?: boolean
 }
 
-/** The server has become read-only or is stopping. All other connections to it must be closed too. */
+/**
+ * The codes of a server that has become read-only or is stopping. All other connections to this server must be closed
+ * too.
+ */
 const readOnly = "25006"
 const ofServer = new Set([readOnly, "57P01", "57P02", "57P03"])
 /** The codes after which the server ends the connection. */

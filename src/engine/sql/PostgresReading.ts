@@ -40,7 +40,7 @@ export interface ReadingParts {
 
 /**
  * Runs reads in one read-only transaction, all of them together for at most `patienceMillis`. `answers` contains the
- * results of the statements that began the transaction; the last but one is that of {@link ReadingParts.asked}.
+ * results of the statements that began the transaction; the last but one is the result of {@link ReadingParts.asked}.
  */
 export type Reading = <A, R>(
   patienceMillis: number,

@@ -104,7 +104,10 @@ class Unfit extends Error {
   }
 }
 
-/** Every server of the URL has refused the connection. The code is that of a temporary refusal, if there is one. */
+/**
+ * Every server of the URL has refused the connection. If one of the refusals is temporary, the code is the code of that
+ * refusal.
+ */
 class NoneFits extends Error {
   readonly code: string
 
@@ -185,7 +188,7 @@ export class Connector {
     this.#from = servers
   }
 
-  /** The limits in force: the configured ones, or those of the server where these are lower. */
+  /** The limits in force. Each is the configured limit, or the limit of the server if that limit is lower. */
   get limits(): Limits {
     return this.#limits ?? this.#from.limits
   }

@@ -51,7 +51,9 @@ class Refused extends Data.TaggedError("Refused")<{
   readonly isPassing?: boolean
 }> {}
 
-/** Returns how many seconds a server may be behind the primary at most, or why it must not answer. */
+/**
+ * Returns the highest number of seconds by which a server may be behind the primary, or why the server must not answer.
+ */
 export const lagOf = (primary: Position, at: Position, mostSeconds: number): number | Refused => {
   const foreign = (detail: string) => new Refused({ outcome: "foreign", detail })
   if (at.database !== primary.database) return foreign("it is no copy of the database of database.url")

@@ -24,8 +24,8 @@ const mostReaders = 2
 export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
 
 /**
- * Lets a limited number of reads run at the same time. All others wait for their turn. Of two turns, one operator gets
- * at most one, so that the other is left for the next operator.
+ * Lets a limited number of reads run at the same time. All others wait for their turn. If there are two turns, one
+ * operator gets at most one of them, so that the other is left for another operator.
  */
 export interface ReaderSemaphore {
   /**

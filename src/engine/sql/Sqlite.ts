@@ -46,8 +46,8 @@ const make = (options: SqliteOptions) =>
     const { connection } = opened
     const { acquire_timeout_ms = 5000, path, readers = 0 } = options
     const isGrouped = opened.isAppending
-    // A process before may have failed to write the end of the write-ahead file, which the system shows nevertheless. A
-    // copy in the main file is certain to be on the disk.
+    // An earlier process may have failed to write the end of the write-ahead file to the disk, although the system
+    // shows this end. A copy in the main file is certain to be on the disk.
     if (isGrouped && readers > 0) {
       for (const pragma of ["synchronous = full", "wal_checkpoint(RESTART)", "synchronous = normal"]) {
         yield* connection.executeRaw(`PRAGMA ${pragma}`, [])

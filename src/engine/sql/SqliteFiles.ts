@@ -20,8 +20,8 @@ export const identityOf = (path: string): string | undefined => {
 }
 
 /**
- * Completes with a sentence when a path names another file than `identity` returned, or none. As long as `identity`
- * returns undefined, nothing is compared.
+ * Completes with a sentence when the path names no file, or a file with another identity than the one that `identity`
+ * returned. As long as `identity` returns undefined, nothing is compared.
  */
 export const replaced = (path: string, identity: () => string | undefined): Effect.Effect<string> =>
   Effect.sync(() => [identity(), identityOf(path)] as const).pipe(
@@ -47,7 +47,7 @@ export interface WalFile {
 
 /**
  * Makes the syncs of the write-ahead file in the threads of the runtime. The file is opened at the first sync, because
- * it does not exist before the first commit. It has no locks that closing it could release.
+ * it does not exist before the first commit. The file has no locks that closing it could release.
  */
 export const makeWalFile = (path: string, othersCommits: () => unknown) =>
   Effect.gen(function*() {

@@ -24,8 +24,8 @@ export interface Fragments {
   /** Returns a UUID column as a text with hyphens. */
   readonly idText: (column: string) => string
   /**
-   * Tells SQLite to use this index, after the name of a table. SQLite has no statistics. It would often use a different
-   * index and read nearly all rows. PostgreSQL has statistics, and chooses by itself.
+   * Tells SQLite to use this index. The text must follow the name of a table. SQLite has no statistics, so it would
+   * often use a different index and read nearly all rows. PostgreSQL has statistics, and chooses by itself.
    */
   readonly indexedBy: (index: string) => string
   /**
@@ -184,8 +184,8 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /**
- * Returns the select list of a row: `created_at AS "createdAt", …`. If an alias is given, the columns are those of this
- * table.
+ * Returns the select list of a row: `created_at AS "createdAt", …`. If an alias is given, the columns belong to the
+ * table with this alias.
  */
 export const select = (row: Columns, alias?: string): string =>
   Object.keys(row).map((name) => `${alias === undefined ? "" : `${alias}.`}${snake(name)} AS "${name}"`).join(", ")

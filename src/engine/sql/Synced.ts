@@ -28,9 +28,9 @@ export const synced = <A, E, R>(
 }
 
 /**
- * Runs an effect whose reads and transactions do not wait for the disk. Its result waits once instead. What the
- * transactions have planned for the time after their commit waits nevertheless, such as a job that begins. Nothing else
- * that depends on the database may leave the process before the result. Fails if the sync has failed.
+ * Runs an effect whose reads and transactions do not wait for the disk. Instead, the result waits once. Effects that
+ * the transactions run after their commit, such as the start of a job, still wait for the disk. Nothing else that
+ * depends on the database may leave the process before the result. Fails if the sync has failed.
  */
 export const oneSync = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R | Database> =>
   Effect.withFiber((fiber) => {
@@ -45,8 +45,8 @@ export const unsynced = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A
   Effect.provideService(self, neededSoFar, { commit: 0 })
 
 /**
- * Runs an effect whose result outlives a request or is shared by several. Its reads and transactions wait for the disk,
- * also within {@link oneSync}.
+ * Runs an effect whose result outlives a request or is shared by several requests. Its reads and transactions wait for
+ * the disk, also within {@link oneSync}.
  */
 export const eachSynced = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(self, neededSoFar, undefined)

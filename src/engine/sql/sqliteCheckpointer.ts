@@ -7,8 +7,8 @@ import { parentPort, workerData } from "node:worker_threads"
  */
 
 /**
- * What the thread does. `NOOP` only measures the write-ahead file. `PASSIVE` copies as much as it can without waiting for
- * readers and writers. `RESTART` copies everything, and lets the next commit reuse the file.
+ * What the thread does. `NOOP` only measures the write-ahead file. `PASSIVE` copies as much as it can without waiting
+ * for readers and writers. `RESTART` copies everything, and lets the next commit reuse the file.
  */
 export type Mode = "NOOP" | "PASSIVE" | "RESTART"
 

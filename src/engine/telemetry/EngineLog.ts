@@ -130,8 +130,8 @@ export const engineEvents = {
 export const { emit, emitIn } = makeLog<typeof engineFields, typeof engineEvents>(engineEvents)
 
 /**
- * Runs an effect. All records in it have these facts. Also logs the end of the request or job, which began at an epoch
- * millisecond.
+ * Runs an effect. All records that the effect writes have the facts of `span`. Also logs when the request or job ends.
+ * `startedAt` is in epoch milliseconds.
  */
 export const withinSpan = <A, E, R>(
   span: Span,

@@ -37,7 +37,8 @@ export const EventLog = Context.Reference<EventLog>("acme/engine/telemetry/Event
 })
 
 /**
- * Keeps every record except those of spans in `records`. This is for tests, and for commands that report the records.
+ * Keeps every record in `records`, except the records of spans. This is for tests, and for commands that report the
+ * records.
  */
 export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
   Layer.succeed(EventLog, {
@@ -64,7 +65,7 @@ type Events<Fields extends Dictionary, Name extends PropertyKey> = {
 export interface Log<Fields extends Dictionary, E extends Events<Fields, keyof E>> {
   /**
    * Writes one record. The record is built only if the filter lets it pass; otherwise this costs only a look-up in the
-   * context. The time is that of the fiber's Clock, and the span that of `withinSpan`. Level and outcome are those of
+   * context. The time comes from the fiber's Clock, and the span comes from `withinSpan`. Level and outcome come from
    * the declaration, unless `weight` is given.
    */
   readonly emit: <N extends keyof E & string>(

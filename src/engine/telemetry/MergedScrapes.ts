@@ -3,8 +3,9 @@ const end = "# EOF"
 const head = /^# HELP (\S+)/
 
 /**
- * Makes one text of OpenMetrics from the texts of several processes with the same build. A label that differs for each
- * text must tell their samples apart. The samples of a series stand together, under one description of it.
+ * Makes one text of OpenMetrics from the texts of several processes with the same build. The texts must have a label
+ * whose value is different in each text, so that no two samples are the same. The samples of a series stand together,
+ * under one description of the series.
  */
 export const mergeScrapes = (texts: ReadonlyArray<string>): string => {
   const series = new Map<string, Set<string>>()

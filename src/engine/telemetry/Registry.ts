@@ -10,8 +10,8 @@ import { Metrics } from "./Metrics.ts"
 
 /**
  * Provides the declared series of a process, which include at least the series of the engine. `role` is the value of
- * the label `role` that counted series have. `process` is the number of the process, where several processes serve
- * together: then every sample has it as the label `process`.
+ * the label `role` that counted series have. If several processes serve together, `process` is the number of this
+ * process, and every sample has this number as the label `process`.
  */
 export const layer = (
   role: string,

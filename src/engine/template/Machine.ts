@@ -7,7 +7,7 @@ const pageBytes = 65_536
 
 /**
  * The most memory that all templates of the process may use together, in octets. A page of 200 rows with a hundred
- * names of full length needs a seventh of it.
+ * names of full length needs a seventh of this memory.
  */
 const mostMemory = 256 * 1024 * 1024
 
@@ -57,7 +57,7 @@ declare const WebAssembly: {
   readonly RuntimeError: new() => Error
 }
 
-/** What the package exports for bundlers. They combine its JavaScript and its WebAssembly. */
+/** What the package exports for bundlers. Bundlers combine the JavaScript and the WebAssembly of the package. */
 interface Glue {
   readonly Environment: typeof Environment
   readonly __wbg_set_wasm: (exports: object) => void

@@ -1,8 +1,8 @@
 import { rfc3339 } from "../Time.ts"
 
 /**
- * A filter. Its arguments are the value before it, then those in the brackets. An absent argument is `undefined`. A
- * filter must not throw.
+ * A filter. Its first argument is the value before the filter, and its other arguments are those in the brackets. An
+ * absent argument is `undefined`. A filter must not throw.
  */
 export type Filter = (value: unknown, ...args: ReadonlyArray<unknown>) => unknown
 
