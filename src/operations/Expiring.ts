@@ -4,15 +4,15 @@ import * as expiring from "../store/orders/ExpiringRows.ts"
 import { leavesOf } from "./Leaves.ts"
 
 /**
- * How it is known that a certificate was replaced. `replaces` means that the order of another certificate names it, and
- * `identifiers` means that another certificate has all its names.
+ * How it is known that a certificate was replaced. `replaces` means that the order of another certificate names the
+ * replaced certificate. `identifiers` means that another certificate has all names of the replaced certificate.
  */
 export type Via = "replaces" | "identifiers"
 
 /** A certificate that expires soon, and the certificate that replaces it, if there is one. */
 export interface Expiring {
   readonly order: expiring.Living
-  /** Epoch seconds. */
+  /** The expiry of the certificate in epoch seconds. */
   readonly notAfter: number
   /** The number of whole days until the certificate expires, rounded down. */
   readonly daysRemaining: number

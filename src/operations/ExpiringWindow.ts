@@ -21,7 +21,7 @@ const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-0000000000
  * Returns which certificates of a page were replaced, by their index in the page. A certificate was replaced if another
  * certificate has all its names, or if the order of another certificate names it. `known` keeps the first part of each
  * profile's certIDs, which names the authority key, for the next pages. No chain is parsed, because there may be very
- * many.
+ * many chains.
  */
 const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {

@@ -29,8 +29,8 @@ export interface AtKeyboard extends Operator {
 export type Actor = ReturnType<typeof actorOf<Operator>>
 
 /**
- * Returns the {@link Actor}. If there is no request, its members are left out, so that they do not overwrite other
- * facts of the row.
+ * Returns the {@link Actor}. If there is no request, the members about the request are left out, so that they do not
+ * overwrite other facts of the row.
  */
 export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => ({
   actorKind: kind as O["kind"],

@@ -22,7 +22,7 @@ import type { Caller } from "./Caller.ts"
 
 const nothing = Effect.succeed(undefined)
 
-/** Whose policy is applied: that of a profile, or that of the operators' listener. */
+/** Whose policy is applied: the policy of a profile, or the policy of the operators' listener. */
 interface Of {
   readonly profile: string | undefined
   readonly listener: "admin" | undefined
@@ -128,7 +128,7 @@ const isConfusing = (name: string): boolean => name.includes(",") || hiddenIn(na
 const mostOctets = 130_000
 
 /**
- * Returns whether the names would mislead a script of this profile: either the script would read one name as two names
+ * Returns whether the names would mislead a script of this profile. Either the script would read one name as two names
  * or as no name, or all names together are too long for the script to start.
  */
 export const confusesScripts = Effect.fnUntraced(function*(profile: string, names: ReadonlyArray<string>) {

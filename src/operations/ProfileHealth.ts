@@ -50,7 +50,7 @@ const degradedOf = (
   for (const { profile, since, trouble } of words) {
     const known = degraded.get(profile)
     if (trouble === undefined) well.add(profile)
-    // Any time counts, even one that cannot be read, which is replaced by the end of its range.
+    // Any time counts, even a time that cannot be read. Such a time is replaced by the end of its range.
     else if (known === undefined || since >= known.since) degraded.set(profile, { trouble, since })
   }
   for (const profile of well) degraded.delete(profile)

@@ -55,8 +55,8 @@ const Payload = Schema.decodeUnknownOption(Schema.Struct({
 }))
 
 /**
- * Returns the new key if the inner JWS proves that the holder of that key wants it for this account (RFC 8555 section
- * 7.3.5).
+ * Returns the new key if the inner JWS proves that the holder of that key wants to use it for this account (RFC 8555
+ * section 7.3.5).
  */
 const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Result.Result<AccountKey, Refusal> => {
   const parsed = parseJws(inner)

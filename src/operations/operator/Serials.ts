@@ -8,7 +8,10 @@ import * as orderSearch from "../../store/orders/OrderSearch.ts"
  * serial number.
  */
 
-/** A page that contains every order with a given serial. Each profile has only one, unless it has had several CAs. */
+/**
+ * A page that contains every order with a given serial. Each profile has only one such order, unless the profile has
+ * had several CAs.
+ */
 export const everyOfSerial = { limit: 1000, offset: 0 }
 
 const ordersOf = (serial: string) => orderSearch.search({ certSerial: serial }, everyOfSerial)

@@ -27,7 +27,7 @@ type Lifetimes = Pick<
 
 /**
  * Deletes ended sessions, old windows of sign-ins, and old series of wrong passwords. Also deletes rows whose times are
- * further in the future than those of anything that begins now, because a wrong clock wrote these times
+ * further in the future than the times of anything that begins now, because a wrong clock wrote these times
  * (docs/decisions/clocks.md, "Operators").
  */
 export const sweepSessions = (settings: Lifetimes): Effect.Effect<void, StorageFailed, Database> =>

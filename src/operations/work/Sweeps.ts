@@ -38,7 +38,7 @@ export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFail
     yield* emit("nonce_reaper_swept", { rows_removed })
   })
 
-/** Deletes expired tokens of the relay that were not removed. */
+/** Deletes expired tokens of the relay that the relay itself did not remove. */
 export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = Effect.gen(function*() {
   const { earlier: now } = yield* clocks
   const rows_removed = yield* inBatches(1000, (limit) => http01Tokens.sweep(now, limit))

@@ -59,7 +59,7 @@ const acceptAll = (subject: Subject, now: number) =>
 
 /**
  * Commits an accepted proof: the challenge and its authorization become `valid`, and the order becomes `ready` if this
- * was its last authorization.
+ * was its last pending authorization.
  */
 export const commitAccepted = (
   subject: Subject,

@@ -171,9 +171,10 @@ const make = (ttlSeconds: () => number) =>
     })
 
     /**
-     * Spends the nonces of the waiting requests: either of those with a signer or of those without, whichever the first
-     * request is. The requests are collected when the statement runs: on SQLite at the end of this turn of the event
-     * loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second finds none.
+     * Spends the nonces of the waiting requests that are of the same sort as the first request: requests with a signer,
+     * or requests without a signer. The requests are collected when the statement runs: on SQLite at the end of this
+     * turn of the event loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the
+     * second finds none.
      */
     const consumeWaiting = () => {
       const group: Array<Waiting> = []

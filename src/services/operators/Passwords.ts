@@ -129,7 +129,8 @@ export class Passwords extends Context.Service<Passwords, {
             return Effect.map(inTurn(compared(password, read ?? nobodys), operator), (isRight): Verdict =>
               read === undefined
                 ? { _tag: "Unreadable" }
-                // Whatever the comparison says, the hash that stands in for a missing one never admits anyone.
+                // Whatever the comparison says, the hash that is compared in place of a missing hash never admits
+                // anyone.
                 : isRight && read !== nobodys
                 ? { _tag: "Right", isWeak: read.iterations < iterations }
                 : { _tag: "Wrong" })

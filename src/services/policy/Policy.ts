@@ -69,8 +69,8 @@ const asDecision = (judgement: Judgement, known: Known, asked: ReadonlyMap<strin
 }
 
 /**
- * Decides a stage. The rules are evaluated by a plain function. If it needs the verdict of a check that performs I/O,
- * the rules are evaluated again once that verdict is available. A check runs at most once.
+ * Decides a stage. The rules are evaluated by a plain function. If this function needs the verdict of a check that
+ * performs I/O, the rules are evaluated again once that verdict is available. A check runs at most once.
  */
 export const decide = (stage: StagePolicy, question: Question): Effect.Effect<Decision> =>
   Effect.suspend(() => {

@@ -25,7 +25,7 @@ export interface Issuer {
   /** The SHA-256 of the CA's certificate, in lower-case hexadecimal. */
   readonly sha256: string
   readonly keyType: CaMaterial["keyType"]
-  /** Epoch seconds. */
+  /** The start of the CA certificate's validity, in epoch seconds. */
   readonly notBefore: number
   readonly notAfter: number
   /**

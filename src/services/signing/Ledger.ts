@@ -9,7 +9,7 @@ import { readTextFile, said } from "../../engine/host/KeyFile.ts"
 export interface LedgerEntry {
   /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
-  /** Epoch seconds. */
+  /** The date of the revocation, in epoch seconds. */
   readonly revokedAt: number
   readonly reason: number | undefined
 }

@@ -30,7 +30,7 @@ export interface Issued {
   readonly chain: string
   /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
-  /** Epoch seconds. */
+  /** The expiry of the certificate, in epoch seconds. */
   readonly notAfter: number
   /**
    * Records that the certificate was signed in vain. Must be run if the certificate is not used. Absent if another

@@ -24,8 +24,8 @@ export interface Hook {
   /** The environment variables. `ACME_SIGNER_HOOK` is added to them. */
   readonly env?: { readonly [name: string]: string }
   /**
-   * How many bytes of output are read. If there is more output, the hook fails, except in two cases: the output of
-   * `revoke` is ignored, and for `issue` one more byte is returned, which tells the caller that there was too much.
+   * How many bytes of output are read. If there is more output, the hook fails, with two exceptions. The output of
+   * `revoke` is ignored. For `issue` one more byte is returned, which tells the caller that there was too much.
    */
   readonly maxBytes: number
   readonly turns: FairSemaphore | undefined

@@ -72,8 +72,8 @@ export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{
 }> {}
 
 /**
- * How many milliseconds late a timer may be. If it is later than that, the process or its host stalled, and the timeout
- * says nothing about the peer.
+ * How many milliseconds late a timer may be. If a timer is later than that, the process or its host stalled, and the
+ * timeout says nothing about the peer.
  */
 const longestStall = 1000
 

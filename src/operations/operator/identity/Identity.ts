@@ -31,7 +31,7 @@ interface Proven {
 interface SessionFacts {
   readonly tokenHash: string
   readonly csrfToken: string
-  /** Epoch seconds. */
+  /** The end of the session's lifetime, in epoch seconds. */
   readonly expiresAt: number
 }
 

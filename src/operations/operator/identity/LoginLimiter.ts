@@ -46,8 +46,8 @@ export const take = (settings: SignInSettings, key: string) =>
   Effect.map(takeOne(settings, key), (taken): Counted => [taken])
 
 /**
- * Changes a refusal while other attempts are still being compared. If these succeed, they no longer count. So the
- * client is not locked out, and only has to wait a moment.
+ * Shortens the wait of a refusal while attempts of the client are still being compared. If these attempts succeed, they
+ * no longer count. So the client is not locked out, and only has to wait a moment.
  */
 const unlessPassing = (refused: RateLimited) =>
   Effect.flatMap(

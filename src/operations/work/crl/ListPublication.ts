@@ -194,8 +194,8 @@ export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_
 })
 
 /**
- * Returns whether a new list is due: no list is stored, or the stored list is past half of its validity, lacks a
- * recorded revocation, has a `thisUpdate` in the future, or cannot be read as a list.
+ * Returns whether a new list is due. This is so if no list is stored, or if the stored list is past half of its
+ * validity, lacks a recorded revocation, has a `thisUpdate` in the future, or cannot be read as a list.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)

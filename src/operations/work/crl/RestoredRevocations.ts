@@ -66,8 +66,8 @@ const storedSerials = Effect.fnUntraced(function*(issuer: string) {
 
 /**
  * Returns whether an entry need not be restored. The rule is that of pruning: the certificate expired more than an hour
- * ago, and a list that was issued after the expiry contained the entry. If the database has a newer list than this one,
- * it may have pruned the entry because of its own list.
+ * ago, and a list that was issued after the expiry contained the entry. If the stored list is newer than this list, the
+ * entry may have been pruned because of the stored list.
  */
 const mayGo = (notAfter: number, list: RevocationList, isOld: boolean, now: number): boolean =>
   notAfter < now - prunedAfterSeconds && (isOld || notAfter < list.thisUpdate)

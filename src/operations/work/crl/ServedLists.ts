@@ -19,7 +19,7 @@ const source = "a list that was served"
 const neverPrunedSeconds = 3600
 
 /**
- * Compares a list that was served with the one that is stored now. If the stored list lacks a revocation that is still
+ * Compares a list that was served with the list that is stored now. If the stored list lacks a revocation that is still
  * needed, records the revocation again, and queues the signing of a list that is newer than both. Returns whether the
  * served list must continue to be served. If no order has the certificate of an entry, the entry is needed only if it
  * is recent, or if the number of the stored list shows that the database has gone back.

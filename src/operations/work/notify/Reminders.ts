@@ -96,8 +96,8 @@ const byAccount = (places: ReadonlyArray<Place>): ReadonlyMap<AccountId, Readonl
 }
 
 /**
- * Queues mail about the certificates of a page. A certificate that was replaced is left out, and so is one about which
- * mail was sent within a week.
+ * Queues mail about the certificates of a page. A certificate that was replaced is left out, and so is a certificate
+ * about which mail was sent within a week.
  */
 const tellOf = Effect.fnUntraced(function*(profile: string, open: ReadonlyArray<Place>, now: number) {
   const recent = yield* aside(reminders.recent(open.map(({ id }) => id), now - weekSeconds))

@@ -43,7 +43,7 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
       const said = words === undefined ? "" : `: ${words}`
       return yield* new InventoryFailed({ detail: `${place} ended with ${exit}${said}` })
     }
-    // The output was cut off, perhaps within a name, and then the rest of that name may look like another name.
+    // The output was cut off, perhaps within a name. The part of such a name that is left may look like another name.
     if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: `${place} printed too much` })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })

@@ -67,8 +67,8 @@ const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown
  * Returns whether an account belongs to step-ca, or to Caddy, which is based on step-ca. The form of the account's URL
  * shows this. The list of orders must not be read from these CAs: reading the list removes every order that is not
  * pending. If the list of an account is then empty, the account can never open an order again, because newOrder fails
- * with a 500 (smallstep/certificates 0.30.2, and Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows
- * when this is no longer so).
+ * with a 500. This was seen with smallstep/certificates 0.30.2 and with Caddy 2.11.7. `npm run interop -- --upstreams
+ * caddy` shows when this is no longer so.
  */
 export const isStepCa = (kid: string): boolean => /\/acme\/[^/]+\/account\/[^/]+$/.test(kid)
 

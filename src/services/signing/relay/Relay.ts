@@ -206,7 +206,7 @@ export const make = (
           : `the attempt before ended with: ${withoutStop(lastFailure)}`
       }`
     /**
-     * Handles the loss of the account, which is not the client's fault: tells the operator, and, if the account was
+     * Handles the loss of the account, which is not the client's fault. Tells the operator. If the account was
      * registered again in the meantime, uses the new account from now on.
      */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {

@@ -33,7 +33,7 @@ export interface Keeper<E> {
    * upstream may answer two equal requests with the same order.
    */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
-  /** Called if the upstream refused `replaces` for this reason, but opened the order without it. */
+  /** Called if the upstream refused `replaces` for this reason, but opened an order without `replaces`. */
   readonly notReplaced: (error: string) => Effect.Effect<void>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
   /** Returns those of the given upstream orders that belong to no local order. */

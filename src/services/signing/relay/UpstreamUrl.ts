@@ -27,9 +27,9 @@ const policy = makeAddressPolicy({
 const written = /^[\x21-\x7e]{1,2000}$/
 
 /**
- * Returns a URL that an upstream named, if requests may be sent to it: it has the scheme of the directory and no user
- * part, and its host is either the directory's host or a host that is neither this host nor on its link. Returns
- * `undefined` for every other URL.
+ * Returns a URL that an upstream named, if requests may be sent to the URL. It must have the scheme of the directory
+ * and no user part. Its host must be the directory's host, or a host that is neither this host nor in its local
+ * network. Returns `undefined` for every other URL.
  */
 export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
   if (typeof text !== "string" || !written.test(text) || !URL.canParse(text)) return undefined
