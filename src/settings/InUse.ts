@@ -11,7 +11,7 @@ import type { Config, ProfileConfig } from "./AppConfig.ts"
 type IsOn = (key: string, isSet: boolean) => boolean
 
 /**
- * Prefixes of keys, and whether the process uses the keys that begin with each. The first prefix that fits a key
+ * Prefixes of keys, and whether the process uses the keys that begin with each prefix. The first prefix that fits a key
  * decides. A prefix does not fit the switch `enabled` of its own section, because a process reads the switch even if
  * the section is off.
  */
@@ -61,7 +61,8 @@ const ofProfile = /^profiles\.(?<name>[^.]+)\.(?<key>.+)$/
 
 /**
  * Returns a function that says whether a process with these roles uses a key, named as it was written
- * (docs/decisions/configuration.md, "What is off"). A process-wide key is used if any profile that inherits it uses it.
+ * (docs/decisions/configuration.md, "What is off"). A process-wide key is used if any profile that inherits the key
+ * uses it.
  */
 export const makeInUse = (
   config: Config,
@@ -91,8 +92,8 @@ export const makeInUse = (
   for (const [full, { key }] of origins) {
     if (full !== key) heirs.set(key, [...heirs.get(key) ?? [], full])
   }
-  // A process that serves clients also uses the process-wide policy: it decides whether a forwarding header is
-  // believed.
+  // A process that serves clients also uses the process-wide policy, because this policy decides whether a forwarding
+  // header is believed.
   const isOfListener = (written: string) => roles.has("acme") && written.startsWith("filter.")
   return (written) => isOfListener(written) || (heirs.get(written) ?? [written]).some(isUsed)
 }

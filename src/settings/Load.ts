@@ -24,7 +24,10 @@ export interface Loaded extends Resolved {
   readonly file: ConfigFile
 }
 
-/** A configuration file as it was read. It has a text, or the reason why it cannot be read, or neither if it is absent. */
+/**
+ * A configuration file as it was read. It has a text, or the reason why it cannot be read, or neither if the file does
+ * not exist.
+ */
 export interface ConfigFile {
   readonly path: string
   readonly text?: string

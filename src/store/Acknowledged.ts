@@ -38,7 +38,10 @@ class Changes {
     if (this.#kept.size > mostKept && oldest !== undefined) this.#kept.delete(oldest)
   }
 
-  /** Drops old changes. Returns the changes that have not been found yet, and the latest of those that have. */
+  /**
+   * Drops old changes. Returns the changes that have not been found yet, and the latest of the changes that have been
+   * found.
+   */
   due(now: number): ReadonlyArray<Change> {
     for (const change of this.#kept.keys()) {
       if (change.at < now - keptSeconds) this.#kept.delete(change)
@@ -178,8 +181,8 @@ const lackedOf = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
 
 /**
  * Returns the changes of this process that are missing from the database, until they are forgotten ({@link forget}).
- * Looks for the changes since the last call and for the latest ones before it. If any of these is missing, looks for
- * every change that this process remembers.
+ * Looks for the changes since the last call, and for the latest changes before that call. If any of these is missing,
+ * looks for every change that this process remembers.
  */
 export const lost: Effect.Effect<ReadonlyArray<Change>, StorageFailed, Database> = Effect.gen(function*() {
   const changes = changesOf(yield* Database)

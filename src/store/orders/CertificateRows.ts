@@ -37,8 +37,8 @@ const certificateStatement = statement({
        AND ${checked("status")} = 'valid' AND certificate IS NOT NULL`
 })
 
-// The expressions are those of the index, which on PostgreSQL contains the hash of the key. No other index has this
-// order, so PostgreSQL uses this index even while the table is empty.
+// The expressions are the same as in the index, which on PostgreSQL contains the hash of the key. No other index has
+// this order, so PostgreSQL uses this index even while the table is empty.
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },

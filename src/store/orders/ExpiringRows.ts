@@ -44,8 +44,8 @@ const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id =
      LIMIT 32) AS few), f.name LIMIT 1)`
 
 /**
- * SQL for the same name as in {@link rarestOfSome}. If the order has only one name, as most orders have, nothing is
- * counted.
+ * SQL for the same name that {@link rarestOfSome} selects. If the order has only one name, as most orders have, nothing
+ * is counted.
  */
 const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rarestOfSome} END
    FROM order_identifiers g WHERE g.order_id = o.id)`

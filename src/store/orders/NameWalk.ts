@@ -212,7 +212,7 @@ export const countMatches = (sought: Sought, stretch: Stretch) =>
 
 /**
  * Returns the stretch that ends before these places. It has about `size` names or, for an account or a time span, about
- * `size` orders. Returns `undefined` if fewer are left.
+ * `size` orders. Returns `undefined` if fewer names or orders are left.
  */
 export const stretchBefore = (
   sought: Sought,

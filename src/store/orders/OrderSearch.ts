@@ -109,8 +109,8 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
 
 /**
  * Returns the conditions of a search. SQLite has no statistics, so the SQL marks the conditions that must not choose
- * the index. If few orders meet one condition, these are all other conditions. If there are only a profile and a
- * status, it is the weaker of these two.
+ * the index. If few orders meet one condition, all other conditions are marked. If the only conditions are a profile
+ * and a status, the weaker of these two is marked.
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,

@@ -16,7 +16,7 @@ export const orphanStatuses = ["waiting", "revoked", "kept", "stored", "expired"
 
 /**
  * The state of the certificate: it waits for its revocation, has been revoked, could not be revoked, belongs to an
- * order after all, or expired before any of that.
+ * order after all, or expired before any of these happened.
  */
 export type OrphanStatus = (typeof orphanStatuses)[number]
 

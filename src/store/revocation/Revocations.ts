@@ -87,8 +87,8 @@ export const stampOrder = (stamp: {
 }) => first(stampStatement, stamp)
 
 /**
- * Records a revocation. If the serial already has a revocation, that one stays, and the result is `undefined`. A row
- * with an unknown expiry is never pruned.
+ * Records a revocation. If the serial already has a revocation, that revocation stays, and the result is `undefined`. A
+ * row with an unknown expiry is never pruned.
  */
 export const insert = (row: {
   readonly issuer: string

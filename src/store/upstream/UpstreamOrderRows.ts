@@ -202,8 +202,8 @@ export const end = (of: {
   })
 
 /**
- * Returns those of the given URLs of upstream orders that belong to a local order, whatever the state of the local
- * order is.
+ * Of the given URLs of upstream orders, returns those that belong to a local order. The state of the local order does
+ * not matter.
  */
 export const claimed = (urls: ReadonlyArray<string>) =>
   Effect.map(

@@ -292,7 +292,8 @@ const onlyRead = <R>(
 const tokenPrefix = "/.well-known/acme-challenge/"
 
 /**
- * Makes the answer to an upstream that requests a token of the relay (RFC 8555 section 8.3). It is always plain text.
+ * Makes the answer to an upstream that requests a token of the relay (RFC 8555 section 8.3). The answer is always plain
+ * text.
  */
 const tokenAnswer = <R>(
   found: Effect.Effect<string | undefined, StorageFailed | Shed, R>

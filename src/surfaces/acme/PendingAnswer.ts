@@ -69,8 +69,9 @@ export const polled = <E, R>(
 
 /**
  * Answers a request that begins a job, or a repetition of that request. If `limitMillis` is above 0, the request is
- * held for at most this time, and the answer is read again when the job ends. If it is 0, the request is answered at
- * once; if the next poll can be held until the job ends, `Retry-After` tells the client to poll at once.
+ * held for at most this time, and the answer is read again when the job ends. If `limitMillis` is 0, the request is
+ * answered at once. If the next poll can be held until the job ends, the `Retry-After` of this answer tells the client
+ * to poll at once.
  */
 export const begun = Effect.fnUntraced(function*<E, R, E2, R2>(
   begin: Effect.Effect<Polled & { readonly isFirst: boolean }, E, R>,

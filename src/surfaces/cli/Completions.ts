@@ -192,8 +192,8 @@ const wordsAt = (places: ReadonlyArray<Place>): ReadonlyArray<readonly [at: stri
   )
 
 /**
- * Returns the flags with other values, by place and flag. PowerShell and Elvish offer files for these flags without
- * help from the script.
+ * Returns the flags that take a value but have no known words, by place and flag. PowerShell and Elvish offer files for
+ * these flags without help from the script.
  */
 const freeAt = (places: ReadonlyArray<Place>): ReadonlyArray<string> =>
   places.flatMap(({ flags, name }) =>

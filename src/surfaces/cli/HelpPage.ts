@@ -58,7 +58,7 @@ const bracketed = (text: string, isNeeded: boolean): string => isNeeded ? text :
 
 const widestChoice = 24
 
-/** Returns whether the sentence of a flag lists its words, because they are too long to be shown as its value. */
+/** Returns whether the sentence of a flag lists its words, because the words are too long to be shown as the value. */
 const isSpelt = ({ value = "", words }: Flag): boolean => words.length > 0 && value.length > widestChoice
 
 const valueOf = (flag: Flag): string =>
@@ -95,7 +95,8 @@ export const usageOf = (node: CommandNode): string => {
 const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
 
 /**
- * Renders the usage. All lines after the first begin below its first word. A flag and its value stay on the same line.
+ * Renders the usage. All lines after the first begin below the first word of the usage. A flag and its value stay on
+ * the same line.
  */
 const usageLines = (view: View, node: CommandNode, more = ""): string => {
   const label = "Usage: "

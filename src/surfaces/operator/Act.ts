@@ -30,8 +30,8 @@ type RouteOver<In extends Fields, Route extends string> = HolesOf<Route> extends
 export interface Http<In extends Fields, Route extends string> {
   /**
    * The method and the path. The members in braces are in the path. The other members are in the query of GET and
-   * DELETE, and in the body of every other method. If one of the other members is a secret, they are in the body of
-   * DELETE too.
+   * DELETE, and in the body of every other method. If one of the other members is a secret, a DELETE has them in the
+   * body too.
    */
   readonly route: RouteOver<In, Route>
   /** The status of the answer; 200 by default. With 204 the output is not sent. */
@@ -248,7 +248,9 @@ export const statusOf = (form: Schema.Top): number | undefined => {
   return typeof status === "number" ? status : undefined
 }
 
-/** Returns the forms of an output that is a union, if one of the forms has its own status. Otherwise there are none. */
+/**
+ * If an output is a union in which a form has its own status, returns the forms of the union. Otherwise returns none.
+ */
 export const formsOf = (output: Schema.Top): ReadonlyArray<Schema.Top> => {
   const forms = "members" in output ? output.members as ReadonlyArray<Schema.Top> : []
   return forms.some((form) => statusOf(form) !== undefined) ? forms : []

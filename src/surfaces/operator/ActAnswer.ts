@@ -125,8 +125,8 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
 }
 
 /**
- * Answers with a file that is sent while its rows are read. The export is logged after the whole file was sent. The rows
- * are read after the answer has begun, so each read waits for the disk itself.
+ * Answers with a file that is sent while its rows are read. The export is logged after the whole file was sent. The
+ * rows are read after the answer has begun, so each read waits for the disk itself.
  */
 export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported, username: string | undefined) =>
   Effect.map(eachSynced(Effect.context<Database>()), (context): Answer => {

@@ -5,8 +5,8 @@ import type { Access, Guard } from "./gate/OperatorChecks.ts"
 export class AccessRule extends Context.Service<AccessRule, Guard>()("acme/surfaces/operator/AccessRule") {}
 
 /**
- * States who may use an endpoint, and whether a standby may answer. The surface cannot be built if an endpoint lacks this
- * statement.
+ * States who may use an endpoint, and whether a standby may answer. The surface cannot be built if an endpoint lacks
+ * this statement.
  */
 export const reachedBy = (
   access: Access,

@@ -12,8 +12,8 @@ import type { PanelFiles } from "./Statics.ts"
 import { wordsAt } from "./Words.ts"
 
 /*
- * Makes text from outside safe to show on a page. It must not change the meaning of the text beside it, or hide a part
- * of itself.
+ * Makes text from outside safe to show on a page. Such a text must not change the meaning of the text beside it, or
+ * hide a part of itself.
  */
 
 /** Replaces every hidden character of a text with its name. Tabs and line ends stay. */

@@ -38,9 +38,10 @@ export const isLinkFromElsewhere = (request: Request): boolean => {
 }
 
 /**
- * Returns the URL of a page with the host of the base URL, if the page was requested under another name of loopback,
- * such as `http://127.0.0.1:3001`, where nobody could sign in. Returns undefined for every other request. A proxy may
- * send any host, so both names must be loopback names with the same port, where there can be no proxy.
+ * If a page was requested under another name of loopback, such as `http://127.0.0.1:3001`, returns its URL with the
+ * host of the base URL, because nobody could sign in under the other name. Returns undefined for every other request.
+ * Both hosts must be loopback names with the same port, because a proxy may send any host, and no proxy can be in
+ * between here.
  */
 export const samePageAt = (request: Request, baseUrl: string, isTls: boolean): string | undefined => {
   const base = new URL(baseUrl)

@@ -31,8 +31,8 @@ const expressionOf = (pattern: string): RegExp =>
   new RegExp(`^${pattern.replaceAll(".", String.raw`\.`).replaceAll(/\{(\w+)\}/g, `(?<$1>${plainSegment})`)}$`)
 
 /**
- * Returns a function that finds the routes of a path. The path is compared exactly as it was received: without a
- * trailing slash, a doubled slash, an escape or a change of case. A fixed segment wins over a parameter.
+ * Returns a function that finds the routes of a path. The path is compared exactly as it was received, so a path with a
+ * trailing slash, a doubled slash, an escape or another case matches nothing. A fixed segment wins over a parameter.
  */
 export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: string) => Matched<R> | undefined => {
   const patterns = new Map<string, Map<string, R>>()

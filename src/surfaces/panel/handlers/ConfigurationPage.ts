@@ -12,7 +12,7 @@ import { forRole, page } from "../Route.ts"
 
 const shownText = ({ isSecret, value }: EffectiveKey): string => {
   if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"
-  // The type allows any key without a default, but today only secret keys have none.
+  // The type allows any key without a default, but today only secret keys have no default.
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")
   return String(value)

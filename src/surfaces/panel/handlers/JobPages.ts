@@ -50,7 +50,7 @@ export const jobRoutes = (config: Config) => [
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listJobs, given))
       const now = yield* currentSeconds
-      // These are about the present, so the primary is read.
+      // The summary and the processes show the present, so both are read from the primary.
       const summary = yield* atPrimary(queue(now))
       const lastDone = summary.queue.length > 0
         ? undefined
