@@ -16,9 +16,9 @@ import type { Dialect } from "./Statements.ts"
 
 /*
  * Measures which code uses the CPU of an issuance. While the load is steady, V8 profiles the main thread. Each function
- * in the profile counts towards one line of the table, which the function's file determines. The table also has the
- * other threads of the process, by their names. The service runs from its sources, because the bundle is a single file
- * and does not show where a function comes from.
+ * in the profile counts towards one line of the table. The file of the function determines this line. The table also
+ * has the other threads of the process, by their names. The service runs from its sources, because the bundle is a
+ * single file and does not show where a function comes from.
  */
 
 interface Line {

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net"
 import type { Exchange } from "./Client.ts"
 
 /*
- * A minimal server with recorded answers. It shows the cost of only HTTP in a server process. It also makes the
+ * A minimal server with recorded answers. It shows the cost of HTTP alone in a server process. It also makes the
  * requests that every http-01 validation needs: two look-ups, and one request on a separate connection.
  */
 

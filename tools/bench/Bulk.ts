@@ -59,7 +59,7 @@ const sqlite = (file: string): Engine => {
       `printf('%08x-%04x-7000-800%d-%012x', (${firstId} + ${number}) >> 16, (${firstId} + ${number}) & 65535, ${table}, ${number})`,
     base64url: (hex) => `base64url(${hex})`,
     indexes: `SELECT name || '|' || sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL`,
-    // The bench must not run ANALYZE. The service never does, so SQLite's planner has no statistics there either.
+    // The bench must not run ANALYZE. The service never runs it either, so SQLite's planner has no statistics there.
     finish: ["PRAGMA wal_checkpoint(TRUNCATE)"],
     close: async () => void database.close()
   }

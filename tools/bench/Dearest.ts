@@ -56,7 +56,7 @@ export interface Counter {
 
 /**
  * Makes the server count the statements of sessions that are opened in a database from now on. The server must be
- * started with `countsStatements`. No other session is counted, such as those of the bench.
+ * started with `countsStatements`. Other sessions, such as the sessions of the bench, are not counted.
  */
 export const countIn = async (cluster: PostgresCluster, databaseUrl: string): Promise<Counter> => {
   const client = new Client({ connectionString: cluster.adminUrl })

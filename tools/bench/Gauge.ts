@@ -25,7 +25,7 @@ export interface Try {
 export const gaugedClients = 16
 // V8 counts calls before it optimizes a function, and optimizes in the background as soon as a processor is free. With
 // these counts and without a background thread, the CPU per issuance is stable after the warm-up. Otherwise it would be
-// stable only after many thousand issuances, and even more on a busy machine.
+// stable only after many thousand issuances, and after even more on a busy machine.
 const early = [
   "--invocation-count-for-turbofan=200",
   "--invocation-count-for-maglev=50",

@@ -43,7 +43,10 @@ export interface GrownCost {
   /** The octets of the revocation list, and the milliseconds of GET /crl. Only the grown side has a list. */
   readonly crlBytes: number
   readonly crlMs: number
-  /** Grown divided by empty, as medians of the ratios of each round, in which one window directly follows the other. */
+  /**
+   * The figures of the grown database divided by those of the empty one, as medians over the rounds. In a round, the
+   * two windows directly follow one another.
+   */
   readonly ratio: { readonly cpu: number; readonly p50: number; readonly p95: number }
 }
 

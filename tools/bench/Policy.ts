@@ -61,8 +61,8 @@ export interface PolicyCost {
   readonly with: number
   readonly ratio: number
   /**
-   * The standard error of the ratio. If it is not small compared with the goal's five per cent, the machine was too
-   * busy.
+   * The standard error of the ratio. The goal is a ratio below 1.05. If the error is not small compared with 0.05, the
+   * machine was too busy.
    */
   readonly error: number
 }

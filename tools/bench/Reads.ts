@@ -85,8 +85,8 @@ const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
 /**
- * Returns the median and its error, which is estimated as 1.25 times that of the mean. This factor is that of normally
- * distributed values.
+ * Returns the median and its standard error. The error of the median is estimated as 1.25 times the error of the mean.
+ * This factor holds for normally distributed values.
  */
 const spreadOf = (values: ReadonlyArray<number>): Spread => {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
@@ -294,6 +294,6 @@ const measureReads = async (
 export const measureLists = (options: Options, progress: Progress): Promise<ReadonlyArray<ReadsCost>> =>
   measureReads(lists, options, progress)
 
-/** Measures the pages of the panel in the same way. */
+/** Measures the pages of the panel, in the same way as {@link measureLists}. */
 export const measurePages = (options: Options, progress: Progress): Promise<ReadonlyArray<ReadsCost>> =>
   measureReads(pages, options, progress)

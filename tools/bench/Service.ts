@@ -105,7 +105,7 @@ export const migrate = (
   return directory
 }
 
-/** Waits until a child has ended. If the child does not end, sends stronger signals. */
+/** Starts a program whose output goes into a log file. The program is killed when this process ends. */
 export const startProcess = (
   command: string,
   words: ReadonlyArray<string>,

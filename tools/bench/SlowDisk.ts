@@ -46,7 +46,7 @@ const readUntil = async (url: string, isOver: () => boolean): Promise<ReadonlyAr
 
 /**
  * Returns a program that delays the syncs of the program that it runs. Without a delay it only observes them, so that
- * its own cost is in all figures. It stops the service at no other call of the system.
+ * its own cost is in all figures. The program stops the service at no other system call.
  */
 const tracerOf = (syncMillis: number): ReadonlyArray<string> => {
   const calls = "fsync,fdatasync"

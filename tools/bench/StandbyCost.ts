@@ -15,9 +15,9 @@ import { summed } from "./Rig.ts"
 import { startService } from "./Service.ts"
 
 /*
- * Measures what it costs if commits wait for a standby. Clients commit small transactions that do not notify, that
- * notify within the transaction, and that are announced afterwards. Then clients issue certificates. A standby always
- * follows, so that the machine has the same work whatever a commit waits for.
+ * Measures what it costs if commits wait for a standby. Clients commit small transactions. Some of them do not notify,
+ * some notify within the transaction, and some are announced afterwards. Then clients issue certificates. A standby
+ * always follows, so that the machine has the same work whatever a commit waits for.
  */
 
 const rounds = 2
@@ -57,11 +57,11 @@ export interface Rate {
   /** Milliseconds of one commit or issuance. */
   readonly p50: number
   readonly p95: number
-  /** The rate divided by that of commits that do not notify, only for commits. */
+  /** The rate divided by the rate of commits that do not notify. Present only for commits. */
   readonly toPlain: number | undefined
   /** The rate divided by the rate of the same work if commits wait for no standby. */
   readonly toNone: number
-  /** How many notifications a listening session got in a second, only for commits. */
+  /** How many notifications a listening session got in a second. Present only for commits. */
   readonly heard: number | undefined
 }
 
@@ -84,7 +84,10 @@ export interface WorkDone {
   readonly done: Done
 }
 
-/** Compares the rates with those of the first condition, and those of commits with those of the first work. */
+/**
+ * Compares the rates of each condition with the rates of the first condition, and the rates of commits with the rates
+ * of the first work.
+ */
 export const comparedRates = (
   measured: ReadonlyArray<{ readonly name: string; readonly works: ReadonlyArray<WorkDone> }>
 ): ReadonlyArray<Condition> => {

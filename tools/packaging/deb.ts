@@ -27,8 +27,8 @@ import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
  * `npm run deb` makes Debian packages, `build/acme-svc_<version>_<arch>.deb`, of what `npm run build` makes. The
- * packages contain the runtime. Equal sources give equal bytes, because every time in a package is that of the last
- * commit or of SOURCE_DATE_EPOCH.
+ * packages contain the runtime. Equal sources give equal bytes, because every time in a package is the time of the last
+ * commit, or SOURCE_DATE_EPOCH.
  */
 
 /** Where the package installs its files. */
@@ -95,7 +95,7 @@ needPrograms(
   wanted.some((name) => name !== native) ? `For this host alone: npm run deb -- --arch ${native}` : ""
 )
 
-/** xz at its usual level takes a minute, which is acceptable once. */
+/** At its usual level, xz takes a minute, which is acceptable for packages that are made once. */
 const quick = values.compression === "gzip" ? ["-z1"] : []
 
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")

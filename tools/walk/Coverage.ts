@@ -15,7 +15,7 @@ export type Prepare = () => (() => Promise<unknown>) | Promise<() => Promise<unk
 export interface Walked {
   readonly file: string
   readonly line: number
-  /** The function's name. A function without a name has that of the declaration around it. */
+  /** The function's name. A function without a name has the name of the declaration around it. */
   readonly name: string
 }
 
