@@ -25,7 +25,7 @@ type Told<T extends ToChild["type"]> = Extract<ToChild, { readonly type: T }>
 
 /** A process that serves a part of a service for its parent (docs/decisions/processes.md). */
 export interface Child {
-  /** The number of the process among those of its parent. */
+  /** The number of the process among the children of its parent. */
   readonly number: number
   readonly roles: Roles
   readonly speaksFor: Roles | undefined

@@ -9,7 +9,7 @@ const sinceStatement = statement({
   params: { since: int },
   row: { count: int },
   only: "postgres",
-  // The rows of each actor kind are one range of the index of rows that clients did not cause.
+  // In the index of the rows that clients did not cause, the rows of each actor kind are one range.
   sql: () =>
     `SELECT count(*) AS "count" FROM audit_log l
      WHERE l.actor_kind <> 'acme' AND l.actor_kind IN ('admin', 'cli') AND l.created_at >= :since`

@@ -22,7 +22,7 @@ export interface Engine {
   readonly reverse: (text: string) => string
   /** An expression for the id of a row as hyphenated text. */
   readonly idText: (table: number, number: string) => string
-  /** An expression that writes in base64url the octets that are given in hexadecimal. */
+  /** An expression that turns octets in hexadecimal into base64url. */
   readonly base64url: (hex: string) => string
   readonly indexes: string
   readonly finish: ReadonlyArray<string>

@@ -21,7 +21,7 @@ const years = 3 * 365 * daySeconds
 const certificateSeconds = 90 * daySeconds
 /** Returns the number of orders that renew a name, which is nine of ten. */
 const renewedOf = (orders: number): number => Math.max(1, Math.floor(orders * 0.9))
-/** Returns the number of names that are renewed. Each name is renewed once in sixty days of the three years. */
+/** Returns the number of names that are renewed. Each name is renewed every sixty days during the three years. */
 const namesOf = (orders: number): number => Math.max(150, Math.floor(renewedOf(orders) * 60 / (3 * 365)))
 const zones = 5000
 

@@ -82,7 +82,9 @@ export interface FloorGround {
 
 const noCryptography: Cryptography = { verify: 0, importKey: 0, csr: 0, leaf: 0, lint: 0 }
 
-/** Returns the costs of cryptography in a whole issuance that an act has as well. */
+/**
+ * Returns the costs of cryptography in an act, given those of a whole issuance. An issuance verifies seven requests.
+ */
 const cryptographyOf = (act: Act, whole: Cryptography): Cryptography =>
   act === "issue" ? whole : { ...noCryptography, importKey: whole.importKey, verify: whole.verify / 7 }
 

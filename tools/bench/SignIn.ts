@@ -52,7 +52,7 @@ export interface SignInCost {
     readonly statuses: { readonly [status: string]: number }
     /** The number of refusals in the log for each reason. */
     readonly reasons: { readonly [reason: string]: number }
-    /** The CPU of all these sign-ins, divided by the CPU of one sign-in. */
+    /** The CPU of all sign-ins of the burst, divided by the CPU of one sign-in. */
     readonly hashes: number
   }
   readonly others: number

@@ -21,7 +21,7 @@ const delays = [0, 1, 3, 10] as const
 const rounds = 3
 const pauseMillis = 5
 
-/** The figures of one setting with one additional time of a sync, in milliseconds. */
+/** The figures of one setting while each sync takes `syncMillis` longer. Times are in milliseconds. */
 export interface OnSlowDisk {
   readonly synchronous: Synchronous
   readonly syncMillis: number
@@ -93,7 +93,7 @@ const measureOnce = async (
   }
 }
 
-/** Measures both settings with each time of a sync, by turns, with the last number of clients of the options. */
+/** Measures both settings in turns, with each of the delays of a sync, and with the last concurrency of the options. */
 export const measureSlowDisk = async (options: Options, progress: Progress): Promise<ReadonlyArray<OnSlowDisk>> => {
   if (spawnSync("strace", ["-V"]).error !== undefined) throw new Error("strace is not installed")
   const cells = delays.flatMap((syncMillis) => settings.map((synchronous) => ({ syncMillis, synchronous })))

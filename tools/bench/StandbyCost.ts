@@ -65,7 +65,7 @@ export interface Rate {
   readonly heard: number | undefined
 }
 
-/** The figures of all work that was done while commits waited in the same way. */
+/** The figures of all work while commits wait in one of the ways of `waits`. */
 export interface Condition {
   readonly name: string
   readonly rates: ReadonlyArray<Rate>
@@ -174,7 +174,7 @@ const serve = async (
   }
 }
 
-/** Measures by turns with everything for which a commit can wait, at the last concurrency of the options. */
+/** Measures each way in which commits can wait, in turns, with the last concurrency of the options. */
 export const measureStandby = async (options: Options, progress: Progress): Promise<StandbyCost> => {
   const { extent } = options
   const concurrency = options.concurrency.at(-1) ?? 1

@@ -3,7 +3,7 @@ import type { Read } from "./Reader.ts"
 import type { ServiceOptions } from "./Service.ts"
 import { runCommand } from "./Service.ts"
 
-/* Common code of the two kinds of operators' reads: lists of the API, and pages of the panel. */
+/* The code that both kinds of operators' reads share: lists of the API, and pages of the panel. */
 
 /** The headers with which a reader identifies itself in every request. */
 export type Shown = { readonly [name: string]: string }

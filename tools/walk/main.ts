@@ -8,7 +8,9 @@ import { serve } from "./Operations.ts"
 
 const { values: { json, list } } = parseArgs({ options: { json: { type: "boolean" }, list: { type: "boolean" } } })
 
-/** Returns the folder of a file that `docs/architecture.md` calls a room: at most the first two below `src`. */
+/**
+ * Returns the room of a file (docs/architecture.md): its folder, or the first two folders below `src` if it is deeper.
+ */
 const roomOf = (file: string): string => file.split("/").slice(1, -1).slice(0, 2).join("/")
 
 const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {

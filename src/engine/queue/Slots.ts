@@ -256,7 +256,7 @@ export interface ReservedSlot {
   readonly owner: string
   /** Begins the job's attempt. Call it after the commit. */
   readonly begin: (job: Job) => Effect.Effect<void>
-  /** Gives the slot back. It has no effect the second time, or after `begin`. */
+  /** Gives the slot back. Has no effect the second time, or after `begin`. */
   readonly giveBack: Effect.Effect<void>
 }
 

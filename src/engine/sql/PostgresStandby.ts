@@ -234,7 +234,7 @@ export const withStandby = (
 
   const driver: Driver = {
     ...primary,
-    // These two run reads. A transaction may write, and stays with the primary.
+    // Only `single` and `aside` run reads. A transaction may write, so it goes to the primary.
     single: (statement, params) =>
       statement.reads
         ? Effect.flatMap(

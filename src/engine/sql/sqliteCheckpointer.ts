@@ -16,7 +16,7 @@ export type Mode = "NOOP" | "PASSIVE" | "RESTART"
 export interface Copied {
   /** The frames in the file. */
   readonly frames: number
-  /** How many of them are in the main file. */
+  /** How many of these frames have been copied into the main file. */
   readonly copied: number
   /** Whether a reader or a writer of another process prevented the complete copy. */
   readonly isBusy: boolean

@@ -49,7 +49,7 @@ const Entry = Schema.Struct({
   reason: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
-/** The later form of a ledger. The entries are its only array, which may have any name. */
+/** The newer form of a ledger: an object. Its only array contains the entries, and may have any name. */
 const Numbered = Schema.StructWithRest(
   Schema.Struct({ crl_number: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) }),
   [Schema.Record(Schema.String, Schema.Unknown)]

@@ -39,7 +39,7 @@ interface Lacking extends CrlEntry {
   readonly certificate: Certificate | undefined
 }
 
-/** The revocations in a list that the database lacks, and the numbers of entries that need not be restored. */
+/** The revocations that a list has and the database lacks, and the numbers of entries that need not be restored. */
 export interface Compared {
   readonly lacking: ReadonlyArray<Lacking>
   /** The number of entries that the database already has. */
