@@ -47,7 +47,7 @@ describe("the addresses of listeners", () => {
   }
 
   for (const [admin, other] of [["127.0.0.1:3000", "server"], ["localhost:3002", "metrics"]] as const) {
-    it.effect(`prevent the startup if that of operators, ${admin}, is also that of the ${other} listener`, () =>
+    it.effect(`prevent the startup if the listener of operators and the ${other} listener both have ${admin}`, () =>
       Effect.gen(function*() {
         const records: Array<Record> = []
         const refused = yield* Effect.flip(
@@ -70,7 +70,7 @@ describe("the addresses of listeners", () => {
       }))
   }
 
-  it.effect("are compared with that of the listener without TLS only in processes that serve both", () =>
+  it.effect("must differ from publish.bind_address only in processes that serve both listeners", () =>
     Effect.gen(function*() {
       const config = (enabled: boolean) =>
         configOf(
@@ -82,6 +82,6 @@ describe("the addresses of listeners", () => {
       yield* checkAddresses(config(true), new Set(["worker"]))
     }))
 
-  it.effect("are not compared in a process that does not serve one of them", () =>
+  it.effect("may be equal if the process serves only one of the listeners", () =>
     Effect.map(verdict("[::]:3000", "[::]:3000", ["worker"]), (said) => assert.strictEqual(said, "apart")))
 })

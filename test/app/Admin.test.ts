@@ -13,7 +13,7 @@ import type { Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* The commands about operators, run in this process. */
+/* Tests the commands about operators, which run in this process. */
 
 const { test } = useTests({ startsAt })
 const done = (out: string) => ({ code: 0, out: `${out}\n`, err: "" })
@@ -33,7 +33,7 @@ const fileOf = ({ directory }: Place, text: string, mode = 0o600): string => {
   return path
 }
 
-/** Runs a program on the database of a place as its service would. */
+/** Runs a program directly on the database of a place, not through a command. */
 const served = <A, E, R>({ directory }: Place, program: Effect.Effect<A, E, R | Database | Notifier | Passwords>) =>
   Effect.scoped(
     Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
@@ -47,7 +47,7 @@ const entering = (username: string, given = password) =>
   signIn(config.admin, { username, password: typed(given) }, here)
 
 describe("acme-svc admin", () => {
-  test("makes operators with a password from a file, from standard input, or typed twice without echo", () =>
+  test("creates an operator with a password that is in a file or is typed twice", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const create = (name: string, ...more: ReadonlyArray<string>) => ["admin", "user", "create", name, ...more]

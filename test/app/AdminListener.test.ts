@@ -63,7 +63,7 @@ const serving = Effect.fnUntraced(function*(admin: (directory: string) => string
 const client = Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
 
 describe("the listener of operators", () => {
-  test("signs an operator in over a socket, and logs its address and the origin that it accepts", () =>
+  test("signs an operator in, and refuses requests from a foreign origin", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, place, said, stop } = yield* serving(() => `bind_address = "127.0.0.1:0"`)
       const url = `http://${yield* address}`
@@ -110,7 +110,7 @@ describe("the listener of operators", () => {
       assert.notInclude(JSON.stringify(said), csrf)
     })))
 
-  test("uses TLS with its own pair, whose key only its owner may read", () =>
+  test("makes its own TLS certificate, with a key file that only the owner may read", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, place, stop } = yield* serving((directory) =>
         `bind_address = "127.0.0.1:0"
@@ -138,7 +138,7 @@ tls = { enabled = true, cert_path = "${directory}/admin.pem", key_path = "${dire
       yield* ended
     })))
 
-  test("applies its own policy to every request, even to probes", () =>
+  test("applies its policy to every request except readiness probes", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, said, stop } = yield* serving(() =>
         `bind_address = "127.0.0.1:0"
@@ -173,7 +173,7 @@ then = "allow"
       assert.strictEqual(blocked?.detail, "the client address 127.0.0.1 is not among those allowed")
     })))
 
-  test("prevents the startup of the service if it cannot be bound or has the address of another listener", () =>
+  test("prevents the startup of the service if its address is in use", () =>
     onSystemClock(Effect.gen(function*() {
       const taken = createServer()
       yield* Effect.callback<void>((resume) => void taken.listen(0, "127.0.0.1", () => resume(Effect.void)))

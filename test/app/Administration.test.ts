@@ -13,7 +13,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { selfSigned } from "../support/Shown.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* The commands over accounts, orders, nonces, the trail and the configuration, run in this process. */
+/* Tests the commands about accounts, orders, nonces, the trail and the configuration, which run in this process. */
 
 const startsAt = 1_800_000_000
 const at = "2027-01-15T08:00:00Z"
@@ -26,7 +26,7 @@ const ready = Effect.gen(function*() {
   return place
 })
 
-/** Runs a program on the database of a place as its service would. */
+/** Runs a program directly on the database of a place, not through a command. */
 const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Database | World>) =>
   Effect.scoped(
     Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
@@ -62,7 +62,7 @@ const peopled = Effect.gen(function*() {
 })
 
 describe("account", () => {
-  test("list and show print accounts as rows, as lines and as objects", () =>
+  test("list and show print accounts as text, or as JSON objects with --json", () =>
     Effect.gen(function*() {
       const { accountId, run } = yield* peopled
       const { items, total } = jsonOf<Page>(yield* run(["account", "list", "--json", "--status", "valid"]))
@@ -75,7 +75,7 @@ describe("account", () => {
       assert.match(out, /^orders +1$/m)
     }))
 
-  test("refuses unknown words and accounts with 3", () =>
+  test("and other commands end with exit code 3 for unknown ids and values", () =>
     Effect.gen(function*() {
       const { run } = yield* peopled
       const refused = (...words: ReadonlyArray<string>) =>
@@ -97,7 +97,7 @@ describe("account", () => {
       assert.include(yield* refused("config", "show", "--profile", "x"), "There is no profile x.")
     }))
 
-  test("update-contact, deactivate and delete ask before they remove something, and the trail has the user", () =>
+  test("update-contact, deactivate and delete ask before they remove something, and the trail names the user", () =>
     Effect.gen(function*() {
       const { accountId, events, run } = yield* peopled
       const contact = ["--contact", "mailto:a@example.org", "--contact", " b@example.org "]
@@ -167,7 +167,7 @@ describe("account", () => {
 })
 
 describe("order", () => {
-  test("delete removes one order, and purge removes old ones after a preview", () =>
+  test("purge asks before it deletes old orders, and --dry-run only counts them", () =>
     Effect.gen(function*() {
       const { events, orderId, place, run } = yield* peopled
       yield* served(
@@ -203,7 +203,7 @@ describe("order", () => {
       assert.strictEqual(out, "Deleted the order with 1 authorization(s).\n")
     }))
 
-  test("export writes the rows of the list, as CSV by default", () =>
+  test("export writes the orders that list shows, as CSV by default", () =>
     Effect.gen(function*() {
       const { orderId, run } = yield* peopled
       const csv = yield* run(["order", "export", "--identifier", "a.example"])
@@ -282,7 +282,7 @@ describe("the commands about nonces and the trail", () => {
 })
 
 describe("config", () => {
-  test("show prints the keys in force with their sources, and no secret", () =>
+  test("show prints each key with its value and its source, and hides secrets", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => "[order]\nmax_identifiers = 7\n[profiles.web]\n")
       const env = { ACME_SVC_PROXY__HTTP_URL: "http://u:hunter2@proxy.example:1" }
@@ -294,7 +294,7 @@ describe("config", () => {
       assert.notInclude(out, "hunter2")
     }))
 
-  test("check reports that everything is correct, and creates nothing", () =>
+  test("check reports that a correct configuration can be served, and creates no file", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace()
       const { code, err, out } = yield* run(["config", "check"])
@@ -308,7 +308,7 @@ describe("config", () => {
       assert.deepStrictEqual(readdirSync(directory), ["config.toml"])
     }))
 
-  test("check reports everything at once that would prevent a startup", () =>
+  test("check reports together all faults that would prevent a startup", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [keys]
@@ -344,7 +344,7 @@ describe("config", () => {
       assert.notInclude((yield* run(["config", "check"])).err, "sign.sh")
     }))
 
-  test("check reports a CA that signs no more lists, with which the service would start but not issue", () =>
+  test("check warns that a CA cannot issue if its record of the last revocation list is unreadable", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [profiles.default.signer.local_ca]
@@ -363,7 +363,7 @@ describe("config", () => {
       assert.strictEqual(readFileSync(join(directory, "ca.crl.issued"), "utf8"), "no list")
     }))
 
-  test("check reports every script, and the templates for operators", () =>
+  test("check reports scripts that are missing and templates that are invalid", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [profiles.default]
@@ -401,7 +401,7 @@ describe("config", () => {
       assert.strictEqual((yield* run(["config", "check"])).code, 0)
     }))
 
-  test("check reports the key of a file of trust anchors that is used but contains no certificate", () =>
+  test("check names the key of a trust anchor file without a valid certificate, if the file is used", () =>
     Effect.gen(function*() {
       const file = (more: string) =>
         freshPlace((here) =>
@@ -453,7 +453,7 @@ rule.own = { when = "owned", then = "allow" }
       }
     }))
 
-  test("check reports a listener of operators at which no operator could sign in, with the line of the URL", () =>
+  test("check warns about a base URL at which no operator could sign in, and names its line", () =>
     Effect.gen(function*() {
       const file = "[admin]\nenabled = true\nbase_url = \"http://localhost:3001\"\n[admin.tls]\nenabled = true\n"
       const { run } = freshPlace(() => `${file}[profiles.default]\nenabled = true\n`)

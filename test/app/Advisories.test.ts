@@ -19,7 +19,7 @@ import { enrolled, enter, keyboard, made, useOperators } from "../support/Operat
  * applies.
  */
 
-/** With these lines there is nothing left to report. */
+/** A configuration that causes no advisory. */
 const quiet = `[server]
 base_url = "https://acme.example"
 tls.enabled = true
@@ -46,7 +46,7 @@ describe("advisories", () => {
   it.effect("are absent for a secure configuration", () =>
     Effect.map(told(quiet), (records) => assert.deepStrictEqual(records, [])))
 
-  it.effect("report a secret file that is readable beyond its owner and group, and no other file", () =>
+  it.effect("report a configuration file with secrets if its mode allows more than reading by the group", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "config.toml")
       const tellOf = (fileText: string, mode: number, env = {}): Effect.Effect<ReadonlyArray<Told>> =>
@@ -91,7 +91,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(`${normal}url = "postgres://localhost/acme"\n`), [])
     }))
 
-  it.effect("report connections without TLS, and a base URL that does not fit what is served", () =>
+  it.effect("report connections without TLS, and a base URL whose scheme does not match the listener", () =>
     Effect.gen(function*() {
       const plain = quiet.replace("tls.enabled = true", "tls.enabled = false")
       const base_url = "https://acme.example"
@@ -111,7 +111,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(`${behind}${http}`), [])
     }))
 
-  it.effect("report the same for the listener of operators, who could not sign in there", () =>
+  it.effect("report a base URL of operators whose scheme does not match their listener", () =>
     Effect.gen(function*() {
       const admin = (lines: string) => `${quiet}[admin]\nenabled = true\n${lines}`
       const mismatch = { event: "tls_base_url_mismatch", key: "admin.base_url" }
@@ -174,7 +174,7 @@ ${rule}
       ])
     }))
 
-  it.effect("report programs that cannot be run, by key and path", () =>
+  it.effect("report the key and the path of each program that cannot be run", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "sign")
       writeFileSync(path, "#!/bin/sh\n")
@@ -190,14 +190,14 @@ ${rule}
       assert.deepStrictEqual([...yield* told(signer), ...yield* told(asked)], [])
     }))
 
-  it.effect("report a secret of the upstream in the configuration, and never its value", () =>
+  it.effect("report that the configuration contains a secret for the upstream, without its value", () =>
     Effect.gen(function*() {
       const relay = `relay = { directory_url = "https://up.example/dir", eab = { kid = "k", hmac_key = "c2VjcmV0" } }`
       const said = yield* told(`${quiet}signer = { backend = "relay", ${relay} }\n`)
       assert.deepStrictEqual(said, [{ event: "signer_relay_eab_secret_in_config", profile: "default" }])
     }))
 
-  it.effect("report the proxies in force, without their user names", () =>
+  it.effect("report the configured proxies without their credentials", () =>
     Effect.gen(function*() {
       const proxy = `proxy = { http_url = "http://u:hunter2@p.example:3128", no_proxy = ["a.example"] }\n`
       assert.deepStrictEqual(yield* told(`${proxy}${quiet}`), [{
@@ -222,7 +222,7 @@ describe.each(databases)("advisories about operators who sign in, on $name", (ba
     })
   const enabled = `${quiet}[admin]\nenabled = true\n`
 
-  test("report a listener at which no operator can sign in, and operators who must still enrol a factor", () =>
+  test("report that there are no operators, or how many must still enrol a second factor", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* remarked(quiet), [])
       assert.deepStrictEqual(yield* remarked(enabled, ["acme", "worker"]), [])
@@ -235,7 +235,7 @@ describe.each(databases)("advisories about operators who sign in, on $name", (ba
       assert.deepStrictEqual(demanded, [{ event: "admin_mfa_enrolment_pending", count: 1 }])
     }))
 
-  test("are replaced by the failed statement if the database cannot be read, and delay nothing", () =>
+  test("are replaced by a record of the failed statement if the database cannot be read", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE admin_users RENAME TO admin_users_gone")
       const said = yield* Effect.ensuring(

@@ -37,7 +37,7 @@ const ready = Effect.gen(function*() {
   return place
 })
 
-/** Runs a program on the database of a place as its service would. */
+/** Runs a program directly on the database of a place, not through a command. */
 const served = <A, E>(
   { directory }: Place,
   program: Effect.Effect<A, E, Database | World>
@@ -54,7 +54,7 @@ describe("a command line", () => {
       for (const flag of ["--version", "-V"]) assert.deepStrictEqual(yield* run([flag]), done("acme-svc 1.2.3\n"))
     }))
 
-  test("is refused if it has an unknown word, and the error names the nearest word, as an object with --json", () =>
+  test("is refused if it has an unknown word, and the error names the nearest word", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(null)
       assert.deepStrictEqual(yield* run(["migrat"]), {
@@ -88,7 +88,7 @@ describe("a command line", () => {
       assert.isFalse(existsSync(join(directory, "config.toml")))
     }))
 
-  test("uses the configuration and the variables of its host", () =>
+  test("uses the configuration file and the environment variables of its host", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => "[profiles.printers]\nenabled = true\n")
       const listed = yield* run(["profile", "list", "--json"], {
@@ -97,7 +97,7 @@ describe("a command line", () => {
       assert.include(listed.out, "https://acme.example/profile/printers/directory")
     }))
 
-  test("reads relative paths from the directory of its host, both in keys and in flags", () =>
+  test("resolves relative paths in keys and flags against the working directory", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace(() =>
         `[database]\nurl = "sqlite://here.db"\n[profiles.default]\nsigner.local_ca.key_path = "own.key"\n`
@@ -116,7 +116,7 @@ describe("a command line", () => {
       )
     }))
 
-  test("ends after a signal with the exit code of the signal, and lets a service end in its own way", () =>
+  test("ends with the exit code of the signal that stops it", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
@@ -160,7 +160,7 @@ describe("migrate", () => {
       assert.strictEqual((yield* run(["eab", "list"])).code, 0)
     }))
 
-  test("prints nothing unless asked to, and then on stderr", () =>
+  test("writes its log to stderr if --log-level is given", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       const { err, out } = yield* run(["migrate", "--log-level", "info"])
@@ -187,7 +187,7 @@ const created = (place: Place) =>
   )
 
 describe("eab", () => {
-  test("create --json prints the credential with its key and list --json without, and the trail names the user", () =>
+  test("create --json prints the credential with its HMAC key, and list --json prints it without the key", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const { hmacKey, kid, ...rest } = yield* created(place)
@@ -241,7 +241,7 @@ describe("eab", () => {
 })
 
 describe("a command about records that the service has written", () => {
-  test("names in a refusal the flag and not the member of the API", () =>
+  test("names the flag in a refusal, not the member of the API", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const says = (words: ReadonlyArray<string>) => Effect.map(place.run(words), ({ code, err }) => [code, err])
@@ -252,7 +252,7 @@ describe("a command about records that the service has written", () => {
       assert.match(String(kind), /^--kind takes one of .*, not "party"\.\n$/)
     }))
 
-  test("prints orders and jobs as rows and as objects", () =>
+  test("prints orders and jobs as rows, or as JSON objects with --json", () =>
     Effect.gen(function*() {
       const place = yield* ready
       assert.strictEqual(jsonOf<Listed<unknown>>(yield* place.run(["order", "list", "--json"])).total, 0)
@@ -307,7 +307,7 @@ describe("a command about records that the service has written", () => {
       assert.match((yield* place.run(["jobs", "queue"])).out, /^local_ca_crl_regenerate  1 /m)
     }))
 
-  test("prints deliveries as rows and as objects", () =>
+  test("prints deliveries as rows, or as JSON objects with --json", () =>
     Effect.gen(function*() {
       const place = yield* ready
       yield* served(
@@ -341,7 +341,7 @@ describe("a command about records that the service has written", () => {
 })
 
 describe("serve", () => {
-  test("starts, answers, reloads and stops in this process, on a host of its own", () =>
+  test("starts, answers requests, reloads its configuration and stops", () =>
     onSystemClock(Effect.gen(function*() {
       const place = freshPlace((directory) =>
         `[server]

@@ -10,7 +10,7 @@ import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 import * as Registry from "../../src/engine/telemetry/Registry.ts"
 import { configOf } from "../support/Graph.ts"
 
-/** Returns the number of samples of each counter, and their sum. */
+/** Returns the number of samples of each counter. Every sample must be 0. */
 const begunOf = (roles: ReadonlyArray<Role>, text: string) =>
   Effect.gen(function*() {
     yield* beginCounters(new Set(roles), configOf(text))

@@ -23,7 +23,7 @@ import { useTests } from "../support/UseTests.ts"
 const startsAt = 1_800_000_000
 const { test } = useTests({ startsAt })
 
-/** Runs a program on the database and with the CA of a place as its service would. */
+/** Runs a program directly on the database of a place and with its CA, not through a command. */
 const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Database | World>) =>
   Effect.scoped(
     Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
@@ -35,7 +35,7 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
 
 const own = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
 
-/** Makes a list of a CA with these serial numbers, all revoked at one time with the reason `superseded`. */
+/** Makes a revocation list of the CA with these serial numbers, all revoked at one time as `superseded`. */
 const listOf = (number: number, serials: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { id } = yield* own
@@ -54,7 +54,7 @@ const listOf = (number: number, serials: ReadonlyArray<string>) =>
     return Buffer.from(made)
   })
 
-/** Makes a place whose service has seen its CA, and the list that the backup does not contain. */
+/** Makes a place whose database knows the CA, and a revocation list with entries that the database does not have. */
 const restored = Effect.gen(function*() {
   const place = freshPlace((here) => `
     [profiles.default.signer.local_ca]
@@ -77,7 +77,7 @@ const restored = Effect.gen(function*() {
 })
 
 describe("crl import", () => {
-  test("asks first, imports missing entries from PEM or DER, and counts the new ones", () =>
+  test("asks before it imports the entries that are missing, and counts them", () =>
     Effect.gen(function*() {
       const { issuer, list, place, run } = yield* restored
       assert.strictEqual((yield* run(issuer, "kept.pem")).code, 2, "nobody can be asked")
@@ -133,7 +133,7 @@ describe("crl import", () => {
       )
     }))
 
-  test("works like crl list if the certificate of another profile is missing, and names that file, but refuses an invalid certificate", () =>
+  test("works if the CA certificate of another profile is missing, but not if that certificate is invalid", () =>
     Effect.gen(function*() {
       const { issuer, place, run } = yield* restored
       const at = (name: string) => join(place.directory, name)
@@ -160,7 +160,7 @@ describe("crl import", () => {
       }
     }))
 
-  test("refuses anything but a complete list that this CA has signed with 3 and an explanation, and changes nothing", () =>
+  test("refuses every file that is not a complete revocation list of this CA, and changes nothing", () =>
     Effect.gen(function*() {
       const { issuer, list, place, run } = yield* restored
       const at = (name: string) => join(place.directory, name)

@@ -18,8 +18,8 @@ import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { configOf } from "../support/Graph.ts"
 
 /*
- * If a layer is provided twice as the same value, it is built only once. So the graph makes its layers by functions: a
- * generation is built while the previous one is in force, and must share with it only what it takes on purpose.
+ * Effect builds a layer only once if the same value is provided twice. So the graph makes its layers with functions: a
+ * generation is built while the previous generation is in force, and must not share a layer with it by accident.
  */
 describe("the graph", () => {
   const config = configOf()
@@ -33,7 +33,7 @@ describe("the graph", () => {
       assert.notStrictEqual(within, Context.get(outer, tag))
     }))
 
-  it("does not compile without required services, because no code looks for a notifier or metrics that may be missing", () => {
+  it("requires the notifier and the metrics in its types, so that neither can be missing at run time", () => {
     expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof notify>>>()
     expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof told>>>()
     expectTypeOf<Metrics | Notifier>().toExtend<Effect.Services<ReturnType<typeof serve>>>()
@@ -58,7 +58,7 @@ describe("the reverse names of clients' addresses", () => {
     ).pipe(Effect.provide(Layer.provideMerge(Graph.reverseNames(config), layerMemory(records))))
   }
 
-  it.live("are looked up only if the trail is to contain them, and a failed look-up is logged", () =>
+  it.live("are looked up only if audit.reverse_dns is on, and a failed look-up is logged", () =>
     Effect.gen(function*() {
       const answerer = yield* dnsAnswerer({
         zone: { "7.2.0.192.in-addr.arpa": { rcode: "SERVFAIL" }, "8.2.0.192.in-addr.arpa": { drop: true } }

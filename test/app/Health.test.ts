@@ -6,11 +6,11 @@ import { assert, describe } from "vitest"
 import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-/* The command that asks a listener about its health. */
+/* Tests the command that asks a listener about its health. */
 
 /**
- * Returns the port of a server on loopback of IPv4 only, which gives every request the same answer, by default that it
- * is healthy.
+ * Starts a server on 127.0.0.1 that gives every request the same answer, and returns its port. By default, the answer
+ * says that the server is healthy.
  */
 const answering = (status = 200, body = `{"healthy":true}`) =>
   Effect.map(
@@ -25,7 +25,7 @@ const answering = (status = 200, body = `{"healthy":true}`) =>
   )
 
 describe("health", () => {
-  it.live("asks a listener that is bound to every address over IPv4 if the host has no ::1", () =>
+  it.live("reaches a listener over IPv4 if bind_address is [::], 0.0.0.0 or localhost", () =>
     Effect.gen(function*() {
       const port = yield* answering()
       for (const [host, code] of [["[::]", 0], ["0.0.0.0", 0], ["localhost", 0], ["[::1]", 1]] as const) {
@@ -34,7 +34,7 @@ describe("health", () => {
       }
     }))
 
-  it.live("asks a worker at its metrics socket, or else reports whether a worker was seen", () =>
+  it.live("succeeds for a worker only if the metrics listener answers that a worker is ready", () =>
     Effect.gen(function*() {
       const cases = [
         [200, `{"ready":true,"roles":["worker"]}`, 0],

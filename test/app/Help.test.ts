@@ -34,7 +34,7 @@ it("the overview describes each command with the first sentence of the command's
 })
 
 describe.each(each(leaves))("$name", ({ node }) => {
-  it("describes the command, and gives an example that can be parsed and the exit codes", () => {
+  it("has a description, an example that can be parsed, and exit codes", () => {
     assert.match(node.text, /^[A-Z].*\.$/)
     const words = /acme-svc((?: [^\s)]+)*)\)?$/.exec(node.example ?? "")?.[1]?.trim().split(" ")
     assert.deepStrictEqual(words?.slice(0, node.path.length - 1), node.path.slice(1), node.example)
@@ -53,7 +53,7 @@ describe.each(each(leaves))("$name", ({ node }) => {
 })
 
 describe.each(each(nodes))("the page of $name", ({ node }) => {
-  it("fits a terminal of 80 columns, and has every command, flag and argument", async () => {
+  it("fits a terminal of 80 columns, and lists every subcommand, flag and argument", async () => {
     const { code, err, out } = await ends(...node.path.slice(1), "--help")
     assert.deepStrictEqual([code, err], [0, ""])
     assert.deepStrictEqual(out.split("\n").filter((line) => line.length > 80), [])
@@ -63,16 +63,16 @@ describe.each(each(nodes))("the page of $name", ({ node }) => {
     assert.strictEqual((await ends(...node.path.slice(1), "-h")).out, out)
   })
 
-  it("has one line for each command, none of them truncated", () => {
+  it("describes each subcommand on one line that is not truncated", () => {
     for (const child of node.children) assert.notInclude(summaryOf(child, 62), "…", wordOf(child))
   })
 
-  it("is no wider than 100 columns, and as narrow as the terminal", () => {
+  it("is at most 100 columns wide, and adapts to a narrower terminal", () => {
     const longest = (columns: number) =>
       Math.max(...renderHelp(node, at(columns), sections).split("\n").map(({ length }) => length))
     assert.isAtMost(longest(300), 100)
     const example = node.example?.length ?? 0
-    assert.isAtMost(longest(60), Math.max(60, example + 2, 74)) // An example, and the text before a command, stay whole.
+    assert.isAtMost(longest(60), Math.max(60, example + 2, 74)) // Examples and names of commands are never wrapped.
   })
 })
 
@@ -87,7 +87,7 @@ describe("the page of the program", () => {
     assert.includeMembers([...grouped], root.children.map(wordOf))
   })
 
-  it("names the flags that may be given anywhere", () => {
+  it("lists global flags, which may be given anywhere in a command line", () => {
     for (const { aliases, name, value, words } of globalFlags) {
       for (const flag of [name, ...aliases]) {
         const given = value === undefined ? [flag] : [flag, words[0] ?? ""]

@@ -20,7 +20,7 @@ filter.rules = ["x"]
 `
 
 describe("a fault in a section that is turned off", () => {
-  test("is an advisory at startup and at a reload, with its key", () =>
+  test("is reported as an advisory that names the key", () =>
     Effect.gen(function*() {
       yield* adviseOfIgnored(accepted({ fileText }))
       assert.deepStrictEqual(records.map(({ event, fields: { key }, outcome }) => [event, outcome, key]), [

@@ -12,7 +12,7 @@ import { configOf } from "../support/Graph.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
-/* Tests how `serve` renews the pairs that listeners made for themselves, on real sockets. */
+/* Tests on real sockets how `serve` renews the TLS certificates that its listeners generated. */
 
 const { test } = useTests()
 
@@ -56,7 +56,7 @@ const shown = (address: string) =>
 const fingerprintOf = (certificate: X509Certificate | undefined) =>
   certificate?.fingerprint256.replaceAll(":", "").toLowerCase()
 
-/** Serves over pairs that are due for renewal after `seconds`. */
+/** Starts a service whose TLS certificates are due for renewal after `seconds`. */
 const serving = Effect.fnUntraced(function*(seconds: number) {
   const place = freshPlace(config)
   const heard: Array<Heard> = []
@@ -94,10 +94,10 @@ const serving = Effect.fnUntraced(function*(seconds: number) {
   return { place, once, ended: Fiber.join(fiber), stop: Deferred.succeed(stop, "SIGTERM") }
 })
 
-test("the pairs that listeners made for themselves are renewed while both listeners serve, and are shown to clients from then on", () =>
+test("both listeners renew the TLS certificates that they generated, and then present the new ones to clients", () =>
   onSystemClock(Effect.gen(function*() {
     const files = { acme: "server", admin: "admin" } as const
-    // If the startup takes longer, the pairs are already due, and the test tries again.
+    // If the startup takes longer, the certificates are renewed before a client can connect, and the test tries again.
     for (const seconds of [3, 3, 10, 60]) {
       const { ended, once, place, stop } = yield* serving(seconds)
       const read = (name: string) => new X509Certificate(readFileSync(join(place.directory, `${name}.pem`)))
@@ -118,7 +118,7 @@ test("the pairs that listeners made for themselves are renewed while both listen
     assert.fail("no start was fast enough")
   })))
 
-test("listeners limit the time of a handshake as their key says", () =>
+test("each listener takes the time limit of its TLS handshakes from its own key", () =>
   Effect.scoped(Effect.gen(function*() {
     const directory = freshDirectory()
     const { certificatePem, privateKeyPem } = yield* generateTlsPair({

@@ -32,7 +32,7 @@ const told = (
   })
 
 describe("the log after a reload", () => {
-  it.effect("follows its new filter, and reports a flag or variable that overrides the filter", () =>
+  it.effect("uses the new filter, and reports a flag or variable that overrides this filter", () =>
     Effect.gen(function*() {
       const before = "filter = \"acme_svc=info\""
       const after = "filter = \"acme_svc=warn,acme_svc.db=info\""
@@ -43,7 +43,7 @@ describe("the log after a reload", () => {
       assert.deepStrictEqual(yield* told({ before, after: before, logLevel: "info" }), [], "nothing was edited")
     }))
 
-  it.effect("reports which of its keys has no effect", () =>
+  it.effect("reports a configured key that has no effect", () =>
     Effect.gen(function*() {
       const after = "flatten_event = true\njson_format = false"
       assert.deepStrictEqual(yield* told({ before: "", after }), [
@@ -55,7 +55,7 @@ describe("the log after a reload", () => {
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 describe("an invalid filter", () => {
-  test("is refused with its value by every command, whether it is in the key or in RUST_LOG", () =>
+  test("is refused by every command, whether it is set in logging.filter or in RUST_LOG", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (

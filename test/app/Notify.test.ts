@@ -51,7 +51,7 @@ const eventsOf = (json: string) =>
     .items.map(({ backend, delivered, event }) => `${backend} ${event} ${delivered}`).toSorted()
 
 describe("notify test", () => {
-  test("sends each receiver a sample that it wants, and prints the answer", () =>
+  test("sends each receiver samples of the events that it wants, and prints the answers", () =>
     Effect.gen(function*() {
       const { asked, mail, run } = yield* place(200)
       const all = yield* run(["notify", "test", "--json"])

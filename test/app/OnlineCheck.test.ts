@@ -25,7 +25,7 @@ import { startTwoServers } from "../support/TwoServers.ts"
 
 const check = ({ run }: Place, around: Around = {}) => run(["config", "check", "--online"], around)
 
-/** Returns the rows of the table: the key, what was tried, the result and the message. */
+/** Returns the result and the message of each row of the table, by key. */
 const rowsOf = (out: string): ReadonlyMap<string, string> =>
   new Map(
     out.split("\n").flatMap((line) => {
@@ -136,7 +136,7 @@ const deaf = (target: number) =>
           let held = Buffer.alloc(0)
           upstream.on("data", (chunk: Buffer) => {
             held = Buffer.concat([held, chunk])
-            // A message has its type, its length without the type, and its contents.
+            // A message consists of its type, its length, which excludes the type, and its contents.
             for (let size = 0; held.length >= 5 && held.length >= (size = 1 + held.readUInt32BE(1));) {
               if (held[0] !== "A".charCodeAt(0)) client.write(held.subarray(0, size))
               held = held.subarray(size)
@@ -203,7 +203,7 @@ describe("config check --online", () => {
       assert.deepStrictEqual(readdirSync(here.directory), before)
     }))
 
-  it.live("reports everything at once that does not work, with exit code 1 and without a secret", () =>
+  it.live("reports all failed tries together, ends with exit code 1, and prints no secret", () =>
     Effect.gen(function*() {
       const zone = yield* updates
       const mail = yield* signsIn
@@ -248,7 +248,7 @@ describe("config check --online", () => {
       for (const hidden of ["hunter2", "t0ken", secret]) assert.notInclude(`${out}${err}`, hidden)
     }))
 
-  it.live("recognises the service itself at its ports, a database that does not exist yet, and a database with an old schema", () =>
+  it.live("accepts addresses that this service uses, and a database that is missing or has pending migrations", () =>
     Effect.gen(function*() {
       const healthy = yield* receiver(json({ healthy: true }))
       const metrics = yield* receiver(json({ ready: true, roles: ["acme", "worker"] }))
@@ -275,7 +275,7 @@ resolver = "${name.address}"
       assert.match(empty.get("database.url") ?? "", /^ok: opened; \d+ migration\(s\) pending, for a worker's start$/)
     }))
 
-  it.live("compares the standby with the database", () =>
+  it.live("refuses a standby that is not a copy of the database", () =>
     Effect.gen(function*() {
       const { address: resolver } = yield* dnsAnswerer()
       const [url, other] = yield* Effect.promise(() => Promise.all([freshPostgresUrl(), freshPostgresUrl()]))
@@ -340,7 +340,7 @@ resolver = "${name.address}"
       ])
     }).pipe(Effect.scoped))
 
-  it.live("tries nothing without the flag", () =>
+  it.live("tries no address if the flag --online is absent", () =>
     Effect.gen(function*() {
       const name = yield* dnsAnswerer()
       const { run } = freshPlace(() => `${minimalConfig}[dns]\nresolver = "${name.address}"\n`)

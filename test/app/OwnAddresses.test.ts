@@ -21,12 +21,12 @@ describe("the addresses of the service", () => {
     ["[::]:3000", held],
     ["0.0.0.0:3000", held],
     ["localhost:3000", []]
-  ])("are the ones of its listener: at %s they are %j", (address, expected) => {
+  ])("with a listener at %s are %j", (address, expected) => {
     const config = configOf(`[server]\nbind_address = ${JSON.stringify(address)}`)
     assert.deepStrictEqual(ownAddresses(config, interfaces), expected)
   })
 
-  it.each(["metrics", "publish"])("include those of %s, if it is served", (section) => {
+  it.each(["metrics", "publish"])("include the address of the %s listener if it is enabled", (section) => {
     const text = (enabled: boolean) =>
       `[server]\nbind_address = "192.0.2.1:1"\n[${section}]\nenabled = ${enabled}\nbind_address = "192.0.2.2:1"`
     assert.deepStrictEqual(ownAddresses(configOf(text(true)), interfaces), ["192.0.2.1", "192.0.2.2"])

@@ -28,7 +28,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
   const { config, database, records, test } = useApi(backend)
   const { acts, credential, factored, literal, live, octets } = actsOn(backend.dialect, config)
 
-  /** Columns that say who acted and by which way. */
+  /** Columns that say who acted and through which interface. */
   const ofActor = new Set([
     "id",
     "created_at",
@@ -40,7 +40,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
     "request_id"
   ])
 
-  /** Returns the rows after a number. Values that differ from subject to subject are replaced by the same name. */
+  /** Returns the rows with a greater id. Values that differ from subject to subject are replaced by a placeholder. */
   const rowsAfter = (before: string, { id, more = "" }: Subject) =>
     Effect.map(sql(`SELECT * FROM audit_log WHERE id > ${before} ORDER BY id`), (rows) =>
       rows.map((row) => {
@@ -114,7 +114,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       }))
   }
 
-  test("is tested here if it requires a role over the API or in the panel", () =>
+  test("is tested in this file if it requires the role operator or admin", () =>
     Effect.sync(() => {
       const forRoles = ["operator", "admin"]
       const ofApi = routesOf(declaration)

@@ -48,7 +48,7 @@ describe("a fault in a configuration", () => {
       assert.match(err, /challenge\.timeout_ms: must be less than .*\d$/m)
     }))
 
-  test("is reported with the line of the key even if the fault is in a named file, an address or a program", () =>
+  test("is reported with the line of the key if the fault is in the file, address or program that the key names", () =>
     Effect.gen(function*() {
       const { directory, run } = placeWith(
         "[server]",

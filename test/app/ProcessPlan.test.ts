@@ -8,14 +8,14 @@ const config = (server: string) =>
   configOf(`[database]\nurl = "postgres://acme@db.example/acme"\n[server]\n${server}\n`)
 
 describe("the processes of a service", () => {
-  it("are as many as set, or one for each core, but no more than there are slots for requests", () => {
+  it("are as many as configured, or one for each core, but at most one for each slot for requests", () => {
     assert.strictEqual(processesOf(config("")), 1)
     assert.strictEqual(processesOf(config("processes = 7")), 7)
     assert.strictEqual(processesOf(config(`processes = "auto"`)), availableParallelism())
     assert.strictEqual(processesOf(config(`processes = "auto"\nmax_concurrent_requests = 1`)), 1)
   })
 
-  it("divide the slots for requests, and one of them speaks for all", () => {
+  it("divide the slots for requests among themselves", () => {
     const tasks = tasksOf(new Set(everyRole), 3, config("processes = 3\nmax_concurrent_requests = 11"))
     assert.deepStrictEqual(tasks, [
       { process: 0, roles: ["admin", "worker"], speaksFor: [], requests: 11 },
@@ -25,7 +25,7 @@ describe("the processes of a service", () => {
     ])
   })
 
-  it("have no process without a role", () => {
+  it("do not include a process that would have no role", () => {
     const tasks = tasksOf(new Set(["acme"] as const), 2, config("processes = 2"))
     assert.deepStrictEqual(tasks.map(({ process, roles }) => [process, roles]), [[1, ["acme"]], [2, ["acme"]]])
   })

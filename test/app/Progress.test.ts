@@ -11,7 +11,7 @@ import { useTests } from "../support/UseTests.ts"
 const { test } = useTests({})
 
 /**
- * Returns what standard error shows while work reports its progress every 20 ms of its clock, and how the work ends.
+ * Returns what is written to standard error while work reports its progress every 20 ms of the test clock.
  */
 const shown = (around: Around, words: ReadonlyArray<string>, steps: number, isKnown = true) => {
   const said = { out: "", err: "" }
@@ -50,7 +50,7 @@ describe("progress", () => {
       assert.strictEqual(chunks[20], "\r\u001b[K")
     }))
 
-  test("never needs a second line", () =>
+  test("never fills more than one line", () =>
     Effect.gen(function*() {
       for (const columns of [20, 45, 60]) {
         for (const chunk of yield* shown({ columns, env: { NO_COLOR: "1" } }, [], 50)) {
@@ -59,7 +59,7 @@ describe("progress", () => {
       }
     }))
 
-  test("is a line every few seconds if there is no terminal, and is not shown for short work", () =>
+  test("is printed as a line every few seconds if there is no terminal", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* shown({}, [], 100), [])
       assert.deepStrictEqual(yield* shown({}, [], 600), [

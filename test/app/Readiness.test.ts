@@ -9,7 +9,7 @@ import { sqlite } from "../support/Databases.ts"
 import { requestOf } from "../support/Handle.ts"
 import { useStore } from "../support/UseTests.ts"
 
-/* Tests whether a process is ready, as a load balancer asks. */
+/* Tests the answer to a load balancer that asks whether a process is ready. */
 
 describe("readiness", () => {
   const { test } = useStore(sqlite)
@@ -19,7 +19,7 @@ describe("readiness", () => {
       (paths) => paths.get("/ready")?.handle(requestOf(method, "/ready")) ?? Effect.die("no such path")
     )
 
-  test("is reported while all vital work runs, and no longer once some of it fails repeatedly", () =>
+  test("ends when a vital loop fails, but not when another loop fails", () =>
     Effect.gen(function*() {
       yield* supervised("trace_export", Effect.die("planted"))
       yield* TestClock.adjust("1 minute")
@@ -34,7 +34,7 @@ describe("readiness", () => {
       )
     }))
 
-  test("is reported even if the database accepts no writes, and the answer says so", () =>
+  test("is reported even if the database accepts no writes, and the answer calls the database read-only", () =>
     Effect.gen(function*() {
       const database = yield* Database
       const readOnly = Database.of({ ...database, isReadOnly: () => true })
@@ -45,7 +45,7 @@ describe("readiness", () => {
       )
     }))
 
-  test("is reported even if the standby is away, which only a process that serves operators mentions", () =>
+  test("is reported even if the standby is away, and only a process that serves operators mentions the standby", () =>
     Effect.gen(function*() {
       const database = yield* Database
       const standby = {
@@ -65,7 +65,7 @@ describe("readiness", () => {
       assert.deepStrictEqual(yield* bodyOf(["worker"]), [200, `{"ready":true,"roles":["worker"]}`])
     }))
 
-  test("can be requested by GET and HEAD", () =>
+  test("can be requested only by GET and HEAD", () =>
     Effect.gen(function*() {
       const refused = yield* ask("POST")
       assert.deepStrictEqual([refused.status, refused.headers], [405, { allow: "GET, HEAD" }])

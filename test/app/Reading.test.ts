@@ -15,7 +15,7 @@ const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const reads = ["list", "queue", "count", "export", "check"]
 
-/** The commands that read, taken from the tree of commands, so that a new list is included. */
+/** The commands that only read. They are taken from the tree of commands, so that new commands are included. */
 const reading = Effect.map(whole, (root) => [
   ...leavesOf(root).filter((leaf) => reads.includes(wordOf(leaf)) && leaf.args.length === 0)
     .map(({ path }) => path.slice(1)),
@@ -35,7 +35,7 @@ const runAll = ({ run }: Place) =>
         Effect.map(run(words), ({ code, err }) => [words.join(" "), code, err] as const))
   )
 
-/** Returns the content of a directory, octet by octet. */
+/** Returns the name and the content of each file of a place. */
 const contentOf = ({ directory }: Place) =>
   readdirSync(directory).sort().map((name) => [name, readFileSync(join(directory, name)).toString("base64")])
 
@@ -49,7 +49,7 @@ describe("commands that read", () => {
       assert.deepStrictEqual(contentOf(place), before)
     }))
 
-  test("do not change an empty file, in which `migrate --check` finds every migration pending", () =>
+  test("do not change an empty database file", () =>
     Effect.gen(function*() {
       const place = freshPlace()
       writeFileSync(join(place.directory, file), "")
@@ -59,7 +59,7 @@ describe("commands that read", () => {
       assert.deepStrictEqual(ended.find(([words]) => words === "migrate --check")?.[1], 3)
     }))
 
-  test("do not change the journal mode of a file that was restored", () =>
+  test("do not change the journal mode of a restored database", () =>
     Effect.gen(function*() {
       const place = freshPlace()
       assert.strictEqual((yield* place.run(["migrate"])).code, 0)

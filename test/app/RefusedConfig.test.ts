@@ -11,8 +11,8 @@ import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
 /*
- * Commands about records still work if the file has a refused configuration and a service still runs with the previous
- * one.
+ * Commands about records still work if the configuration file is refused, because a service may still run with the
+ * previous configuration.
  */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
@@ -123,14 +123,17 @@ describe("a command with a refused configuration", () => {
       name: "another key of the database is unknown",
       file: (section: string) => `${section}pool = 0\n${minimalConfig}`
     },
-    { name: "the section itself is broken", file: (section: string) => `${section}pool_max = = 1\n${minimalConfig}` },
-    { name: "the section is there twice", file: (section: string) => `${section}${section}x = =\n` },
     {
-      name: "the section may be inside a text of several lines",
+      name: "the section database is not TOML",
+      file: (section: string) => `${section}pool_max = = 1\n${minimalConfig}`
+    },
+    { name: "the section database occurs twice", file: (section: string) => `${section}${section}x = =\n` },
+    {
+      name: "the section database may be inside a multi-line string",
       file: (section: string) => `x = """\n${section}"""\ny = =\n`
     },
     {
-      name: "a variable was meant for it",
+      name: "a variable for the section database has a misspelt name",
       file: (section: string) => `${section}${minimalConfig}`,
       env: { ACME_SVC_DATABASE__ULR: "sqlite://other.db" }
     }
@@ -156,7 +159,7 @@ describe("a command with a refused configuration", () => {
       assert.match(err, /^Warning: The configuration is refused, and /)
     }))
 
-  test("is refused if it needs more of the configuration, and opens no database", () =>
+  test("is refused if it needs more of the configuration than the section database", () =>
     Effect.gen(function*() {
       const place = yield* ready
       rewrite(place, `${database(place)}${minimalConfig}[server]\nbase_url = "nonsense"\n`)
@@ -196,7 +199,7 @@ const healthy = Effect.map(
 )
 
 describe("health", () => {
-  it.live("needs only the section of its listener, so that no service is restarted because of a file that it has not read", () =>
+  it.live("needs only the section of the listener, so that a refused file does not cause a restart of the service", () =>
     Effect.gen(function*() {
       const server = `[server]\nbind_address = "127.0.0.1:${yield* healthy}"\n`
       for (const file of [`${server}${minimalConfig}[order]\nspeed = 1\n`, `x = =\n${server}[profiles`]) {

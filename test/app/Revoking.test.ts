@@ -11,7 +11,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* The commands that revoke, and that list what expires soon, run in this process. */
+/* Tests the commands that revoke certificates and that list the certificates which expire soon. */
 
 const startsAt = 1_800_000_000
 const { test } = useTests({ startsAt })
@@ -22,7 +22,7 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
       program.pipe(Effect.provide(world()), Effect.provideService(Db, driver)))
   )
 
-/** A signer that only a job calls. No worker runs the job here. */
+/** A signer that only jobs call. No worker runs jobs in these tests. */
 const custom = `[signer]\nbackend = "custom"\ncustom.script_path = "sign"\n${minimalConfig}`
 
 /** Makes a place with the certificates a1 and a2, which expire in ten and in twenty days. */
@@ -62,7 +62,7 @@ interface Queued {
 }
 
 describe("order revoke", () => {
-  test("prints the answer of the API with --json before it waits", () =>
+  test("prints the status and the id of the queued job with --json", () =>
     Effect.gen(function*() {
       const { one, place, run } = yield* issued
       const ended = yield* run(["order", "revoke", one, "--reason", " 04 ", "--wait", "0", "--json"])
@@ -108,7 +108,7 @@ describe("cert revoke", () => {
     readonly refused: ReadonlyArray<{ readonly serial: string; readonly error: string }>
   }
 
-  test("reports for each certificate whether it was revoked or refused", () =>
+  test("reports for each certificate whether its revocation is queued or refused", () =>
     Effect.gen(function*() {
       const { place, run } = yield* issued
       yield* served(place, sql(`UPDATE orders SET revoked_at = ${startsAt} WHERE cert_serial = 'a1'`))
@@ -130,7 +130,7 @@ describe("cert revoke", () => {
       assert.match(ended.err, /^Job \S+ is failed\na1: The certificate is revoked already\.\n$/)
     }))
 
-  test("prints nothing if all certificates were refused, and revokes none if one is unknown", () =>
+  test("revokes no certificate if one of them is unknown", () =>
     Effect.gen(function*() {
       const { place, run } = yield* issued
       const unknown = yield* run(["cert", "revoke", "a1", "b1", "b2"])
@@ -150,7 +150,7 @@ describe("cert revoke", () => {
 })
 
 describe("order expiring", () => {
-  test("lists the same orders as order list --expiring-in, and has a flag of its own for the period", () =>
+  test("lists the same orders as order list --expiring-in", () =>
     Effect.gen(function*() {
       const { run } = yield* issued
       const listed = (...words: ReadonlyArray<string>) =>
@@ -164,7 +164,7 @@ describe("order expiring", () => {
       assert.strictEqual((yield* listed("expiring", "--within", "15")).total, 1)
     }))
 
-  test("refuses the other filters of orders together with its old spelling", () =>
+  test("refuses other filters in its old form, order list --expiring-in", () =>
     Effect.gen(function*() {
       const { run } = yield* issued
       for (const words of [["--hide-superseded"], ["--expiring-in", "7", "--status", "valid"]]) {

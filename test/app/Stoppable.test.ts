@@ -26,7 +26,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
 
 describe("untilStopped", () => {
   for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    test(`ends a program in order after ${signal}, with a message that says what was kept`, () =>
+    test(`interrupts a program after ${signal}, and fails with a message that says what is left`, () =>
       Effect.gen(function*() {
         const done: Array<string> = []
         const program = Effect.onInterrupt(Effect.never, () => Effect.sync(() => done.push("recorded")))

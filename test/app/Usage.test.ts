@@ -7,8 +7,8 @@ import { freshPlace } from "../support/RunCommand.ts"
 
 /*
  * Walks the command tree and gives each command every flag and argument wrongly. The refusal must name what is wrong.
- * The commands run in this process, over a database without a schema, so that nothing else is refused before the
- * command line.
+ * The commands run in this process. Their database has no schema, so a wrong command line must be refused before the
+ * database is used.
  */
 
 const place = freshPlace()
@@ -41,7 +41,7 @@ const filled = ({ args, flags, path }: CommandNode, but?: string): ReadonlyArray
 const good = new Map([["--to", "sqlite:///nowhere/x.db"]])
 
 describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") })))("$name", ({ leaf, name }) => {
-  it("refuses an unknown flag with the nearest one, and an additional argument", async () => {
+  it("refuses an unknown flag and an additional argument", async () => {
     await refuses([...leaf.path.slice(1), "--no-such-flag"], "--no-such-flag")
     if (!leaf.args.some(({ isRepeated }) => isRepeated)) {
       const all = leaf.args.filter(({ isNeeded }) => !isNeeded).map(({ words }) => words[0] ?? "x")
@@ -61,7 +61,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
-        // The words after the missing one take its place, so that the last word is missing.
+        // The next words move into the place of the missing word, so the last argument counts as missing.
         await refuses(
           words.filter((_, index) => index !== place),
           leaf.args.findLast((one) => one.isNeeded)?.name ?? ""
@@ -83,7 +83,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       await refuses([...words, flag.name], flag.name)
       await refuses([...words, flag.name, ""], flag.name)
       await refuses([...words, `${flag.name}=`], flag.name)
-      // A word outside a closed set counts as a request that cannot be fulfilled.
+      // A word that is not in a fixed set of words may also end with exit code 3.
       await refuses([...words, flag.name, "\u0007"], flag.name, [2, 3])
       if (flag.value === "number") {
         for (const bad of ["x", "1.5", "1e3", "0x10", "--json", " "]) {
@@ -106,7 +106,7 @@ describe("the program itself", () => {
     }
   })
 
-  it("names an unknown command with the nearest one", async () => {
+  it("suggests the nearest command for an unknown command", async () => {
     assert.strictEqual((await ends("ordr", "list")).err, "There is no command ordr; the nearest is order.\n")
     assert.strictEqual((await ends("order", "lst")).err, "There is no command order lst; the nearest is list.\n")
     assert.strictEqual(
@@ -130,18 +130,18 @@ describe("words that could be read in several ways", () => {
     [["upstream", "show", "--profile", "--"], "--profile: -- is not configured; there is default.\n"],
     [["upstream", "show", "--profile=--json"], "--profile: --json is not configured; there is default.\n"],
     [["upstream", "show", "--profile=a=b"], "--profile: a=b is not configured; there is default.\n"]
-  ])("are values after a flag that takes one: %j", async (words, err) => {
+  ])("are read as values after a flag that takes a value: %j", async (words, err) => {
     assert.deepStrictEqual(await ends(...words), { code: 3, out: "", err })
   })
 
-  it("are arguments after a flag that takes no value", async () => {
+  it("are read as arguments after a flag that takes no value", async () => {
     for (const word of ["1", "true", "no", "-"]) {
       const { code, err } = await ends("audit", "show", "--json", word)
       assert.deepStrictEqual([code, JSON.parse(err).error], [1, "host_failed"], word)
     }
   })
 
-  it("are refused with one sentence each", async () => {
+  it("are refused with one sentence for each wrong value", async () => {
     assert.deepStrictEqual(await ends("order", "list", "--offset", "x", "--limit", "y"), {
       code: 2,
       out: "",
@@ -172,5 +172,5 @@ describe("values that only look correct", () => {
     [["filter", "explain", "--identifier", "a..b"], "--identifier"],
     [["filter", "explain", "--common-name", "a,b"], "--common-name"],
     [["serve", "--role", "acme,,worker"], "--role"]
-  ])("are refused by name: %j", (words, named) => refuses(words, named))
+  ])("are refused with the name of their flag: %j", (words, named) => refuses(words, named))
 })

@@ -131,7 +131,7 @@ describe("a code of an authenticator", () => {
     }
   })
 
-  it("is made by an authenticator that reads the parameters from a URI", () => {
+  it("has its parameters in the URI that an authenticator reads", () => {
     assert.deepStrictEqual(totp, { algorithm: "SHA1", digits: 6, period: 30 })
     assert.strictEqual(
       totpUri("ACME Service", "o.l-ga_1", secret),

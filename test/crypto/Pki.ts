@@ -137,7 +137,7 @@ export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
     rsaSpki(n, e),
     der(0xa0, attribute(EXTENSION_REQUEST, seq(sanOf(dns("a.example.com")))))
   )
-  // A sound key signs the same octets, and its public exponent then reveals the padding of that signature.
+  // A sound key signs the same octets. The public operation on this signature then yields the padded digest.
   const size = Math.ceil(n.toString(16).length / 2)
   const sound = rsaOfBits(size * 8)
   const padded = publicOperation(sound, sign("sha256", info, sound))
@@ -159,8 +159,8 @@ export const openssl = (args: ReadonlyArray<string>, input?: string | Uint8Array
   execFileSync("openssl", args, { input, stdio: ["pipe", "pipe", "pipe"] })
 
 /**
- * Returns what openssl says about the signature of a DER list: `verify OK` if that CA signed the list. Openssl always
- * exits with 0.
+ * Returns what openssl says about the signature of a revocation list in DER: `verify OK` if that CA signed the list.
+ * Openssl always exits with 0.
  */
 export const opensslOnCrl = (caFile: string, der: Uint8Array): string =>
   spawnSync("openssl", ["crl", "-inform", "DER", "-noout", "-verify", "-CAfile", caFile], { input: der })

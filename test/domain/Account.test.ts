@@ -135,7 +135,7 @@ describe("contacts", () => {
     }
   })
 
-  it("must have a dot in the domain, because an address without one is an address of the mail host itself", () => {
+  it("must have a dot in the domain, because a domain without a dot is local to the mail host", () => {
     const own = [
       "admin@localhost",
       "root@mail",

@@ -33,7 +33,7 @@ const row = fc.record({
 }) as fc.Arbitrary<AuditRow>
 
 describe("audit rows", () => {
-  it("count as failures if and only if the name of the event says so", () => {
+  it("count as failures if and only if the name of the event ends with _failed", () => {
     for (const event of events) assert.strictEqual(outcomeOf(event) === "failure", event.endsWith("_failed"), event)
   })
 

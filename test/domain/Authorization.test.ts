@@ -23,7 +23,7 @@ const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
 describe("the transitions of an authorization", () => {
-  prop("decide it once, and afterwards only allow the client to deactivate it if it is valid", [
+  prop("decide the authorization once, and afterwards allow only the deactivation of a valid one", [
     fc.array(fc.constantFrom(...moves), { maxLength: 20 })
   ], ([tried]) => {
     const passed: Array<AuthorizationStatus> = ["pending"]
@@ -33,14 +33,14 @@ describe("the transitions of an authorization", () => {
     if (after !== undefined) assert.deepStrictEqual([decided, after], ["valid", "deactivated"])
   })
 
-  it("make no authorization valid that is invalid, deactivated, expired or revoked", () => {
+  it("never leave the statuses invalid, deactivated, expired and revoked", () => {
     for (const status of ["invalid", "deactivated", "expired", "revoked"] as const) {
       assert.deepStrictEqual(reached(status), [], status)
     }
     assert.deepStrictEqual(reached("valid"), ["deactivated"])
   })
 
-  it("reach every status except revoked", () => {
+  it("reach every status except pending and revoked", () => {
     assert.sameMembers(moves.map(({ to }) => to), statuses.filter((one) => one !== "pending" && one !== "revoked"))
   })
 })

@@ -36,7 +36,7 @@ const ofChallenge = [
 ]
 
 describe("the explanation of why an order failed", () => {
-  it("says in plain words what happened and what to do next, for every failure that is stored with an order", () => {
+  it("has a sentence of its own for every failure that is stored with an order", () => {
     for (const error of ofOrder) {
       const found = explainEnd({ ...evidence, orderError: problemOf(error) })
       assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
@@ -64,7 +64,7 @@ describe("the explanation of why an order failed", () => {
     ["filter_denied", new errors.BadCsr({ detail }), /policy/],
     ["toString", new errors.IssuanceAbandoned(), /could not be issued here/],
     [undefined, new errors.IssuanceAbandoned(), /could not be issued here/]
-  ])("uses the cause %s if there is one", (cause, error, words) => {
+  ])("depends on the stored cause %s", (cause, error, words) => {
     const found = explainEnd({ ...evidence, orderError: problemOf(error), cause })
     assert.match(found?.summary ?? "", words)
     assert.match(found?.nextStep ?? "", /\.$/)
@@ -78,7 +78,7 @@ describe("the explanation of why an order failed", () => {
     ["address_denied", /may not connect/, /policy of addresses/],
     ["connect_failed", /took a connection/, /open the port/],
     ["timeout", /in its time/, /waited for/]
-  ])("uses %s as the cause of the failed validation", (reason, summary, nextStep) => {
+  ])("names the cause %s of a failed validation", (reason, summary, nextStep) => {
     const failure = { error: dialled, cause: { reason, detail } }
     const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
     assert.match(found?.summary ?? "", summary)
@@ -90,7 +90,7 @@ describe("the explanation of why an order failed", () => {
     )
   })
 
-  it("uses the problem if another version wrote the cause and the cause is unknown here", () => {
+  it("uses the problem document if another version wrote a cause that is unknown here", () => {
     for (const reason of ["of_tomorrow", "toString", ""]) {
       const failure = { error: dialled, cause: { reason, detail } }
       const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
@@ -98,7 +98,7 @@ describe("the explanation of why an order failed", () => {
     }
   })
 
-  it("names the request, and shows a problem that another version wrote unchanged", () => {
+  it("contains the request id and the problem type if the problem type is unknown", () => {
     const orderError = { type: "urn:ietf:params:acme:error:of_tomorrow", status: 400, detail }
     assert.deepStrictEqual(explainEnd({ ...evidence, orderError, requestId: "r" }), {
       summary: plain,

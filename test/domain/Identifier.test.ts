@@ -177,7 +177,7 @@ it("a reversed name is the name read backwards", () => {
   assert.strictEqual(reverseName(normalized("*.ab.example")), "elpmaxe.ba.*")
 })
 
-// Most texts are names, and many are almost names.
+// Most of these texts are valid names, and many differ only a little from a valid name.
 const names = fc.array(
   fc.oneof(
     fc.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,8}$/),

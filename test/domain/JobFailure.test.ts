@@ -27,7 +27,7 @@ import {
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
 
 /*
- * Each failure with the text that the log and listings show, and with the text of its row, which other versions read.
+ * Each failure with the text that the log and the lists show, and with the text in its row, which other versions read.
  */
 const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: string]> = [
   [new DeadlinePassed(), "deadline passed", `{"_tag":"DeadlinePassed"}`],

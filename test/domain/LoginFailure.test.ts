@@ -14,7 +14,7 @@ describe("wrong passwords in a row", () => {
     assert.deepStrictEqual([9, 10, 11].map((failures) => waitAfter(failures, fromKnown)), [0, 86_400, 86_400])
   })
 
-  it("are limited to a hundred in total, from unknown addresses and from the five known ones", () => {
+  it("are limited to a hundred, counted from unknown addresses and five known addresses together", () => {
     assert.strictEqual(fromStrangers.most + 5 * fromKnown.most, 100)
   })
 

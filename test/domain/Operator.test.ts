@@ -24,7 +24,7 @@ describe("a role", () => {
     }
   })
 
-  it("gives the lower of the two when it is combined with another role", () => {
+  it("yields the lower role when it is combined with another role", () => {
     for (const one of operatorRoles) {
       for (const other of operatorRoles) {
         const lower = lowerRole(one, other)
@@ -35,7 +35,7 @@ describe("a role", () => {
 })
 
 describe("the name of an operator", () => {
-  it("is converted to lower case, and contains only plain characters", () => {
+  it("is converted to lower case, and is refused if it contains a character that is not allowed", () => {
     for (
       const [text, name] of [["Olga", "olga"], [" olga\t", "olga"], ["0.a_b-c", "0.a_b-c"], [
         "a".repeat(64),

@@ -58,7 +58,7 @@ describe("operatorProblemOf", () => {
     assert.deepStrictEqual([...statuses].sort((one, other) => one - other), decided.map(([status]) => status))
   })
 
-  it("says which certificates can still be used, and every way to continue", () => {
+  it("says how many certificates can still be used, and what the operator can do", () => {
     const told = (noun: "account" | "credential" | "order", count: number) =>
       operatorProblemOf(new LiveCertificates({ noun, id: "x", count })).message
     assert.strictEqual(told("order", 1), "Order x has 1 certificate that can still be used; revoke it first.")
@@ -69,7 +69,7 @@ describe("operatorProblemOf", () => {
     assert.match(told("credential", 2), /^The accounts of credential x have 2 .*--deactivate-accounts/)
   })
 
-  it("names the subject of the request", () => {
+  it("names the record that does not exist, or the word that is not accepted", () => {
     assert.deepStrictEqual(operatorProblemOf(new NoSuch({ noun: "order", id: "x" })), {
       status: 404,
       code: "not_found",
@@ -79,7 +79,7 @@ describe("operatorProblemOf", () => {
     assert.strictEqual(message, "status takes one of ready, done, not \"a\\\"b\".")
   })
 
-  it("says when to try again if that helps", () => {
+  it("says when to try again if a limit is reached or the service is busy", () => {
     assert.strictEqual(operatorProblemOf(new RateLimited({ retryAfter: 7 })).retryAfter, 7)
     assert.strictEqual(operatorProblemOf(new Busy({ retryAfter: 5 })).retryAfter, 5)
   })

@@ -27,12 +27,12 @@ const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
 describe("the transitions of an order", () => {
-  prop("end when it is valid or invalid", [tried], ([attempts]) => {
+  prop("end when the order is valid or invalid", [tried], ([attempts]) => {
     const before = walk(attempts).slice(0, -1)
     assert.deepStrictEqual(before.filter((status) => finished.includes(status)), [])
   })
 
-  prop("make it valid only after ready and then processing", [tried], ([attempts]) => {
+  prop("make an order valid only after it was ready and then processing", [tried], ([attempts]) => {
     const passed = walk(attempts)
     for (const [index, status] of passed.entries()) {
       if (status === "ready") assert.strictEqual(passed[index - 1], "pending")
@@ -41,7 +41,7 @@ describe("the transitions of an order", () => {
     }
   })
 
-  it("can make it invalid until it is finished, and return it to pending only from ready", () => {
+  it("can make every unfinished order invalid, and return only a ready order to pending", () => {
     const reached = (from: OrderStatus) => moves.filter((move) => move.from.includes(from)).map(({ to }) => to)
     for (const status of statuses) {
       assert.strictEqual(reached(status).includes("invalid"), !finished.includes(status), status)
@@ -49,7 +49,7 @@ describe("the transitions of an order", () => {
     }
   })
 
-  it("are all needed to reach every status", () => {
+  it("reach every status", () => {
     const reached = new Set<OrderStatus>(["pending"])
     for (const _ of statuses) {
       for (const { from, to } of moves) if (from.some((one) => reached.has(one))) reached.add(to)
@@ -59,7 +59,7 @@ describe("the transitions of an order", () => {
 })
 
 describe("the status that a client sees", () => {
-  prop("is the stored one before the expiry, and invalid afterwards unless the order is processing or valid", [
+  prop("is the stored status before the expiry, and invalid afterwards unless the order is processing or valid", [
     fc.constantFrom(...statuses),
     seconds,
     validity,

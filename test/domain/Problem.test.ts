@@ -13,7 +13,7 @@ import { prop } from "../support/Property.ts"
 
 const AcmeErrors = { ...Acme, ...Http, ...Jose }
 
-/** The types of RFC 8555 section 6.7 and the statuses that this service gives them, also in stored errors. */
+/** The problem types of RFC 8555 section 6.7, with the statuses that this service uses for each type. */
 const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   accountDoesNotExist: [400],
   alreadyReplaced: [409],
@@ -114,7 +114,7 @@ for (const [name, Failure] of classes) {
       }
     )
 
-    prop("has a text, which does not contain its cause", [parts], ([given]) => {
+    prop("has a detail, which does not contain the cause", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.isAbove(problem.detail.length, 0)
       assert.notInclude(JSON.stringify(problem), "planted-cause")
@@ -129,7 +129,7 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    prop("says when to try again if and only if that makes sense", [parts], ([given]) => {
+    prop("says when to try again if and only if its status is 429 or 503 and it is not stored", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
       // A problem that is stored with an order has no Retry-After header. Its text says when to try again.
@@ -184,7 +184,7 @@ describe("particular problems", () => {
     assert.notProperty(problem, "identifier")
   })
 
-  it("only the failures of this module count as such failures", () => {
+  it("only the declared failures count as ACME errors", () => {
     for (
       const other of [undefined, null, "Malformed", 7, {}, new Error("x"), { _tag: "StorageFailed" }, { _tag: 7 }, {
         _tag: "toString"

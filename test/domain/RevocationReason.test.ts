@@ -7,7 +7,7 @@ describe("reasons for a revocation", () => {
     assert.deepStrictEqual(accepted, [0, 1, 2, 3, 4, 5, 6, 8, 9, 10])
   })
 
-  it("are read by number, in any notation of whole numbers, and by name in upper or lower case", () => {
+  it("are read by decimal number, and by name in upper or lower case", () => {
     for (const { code, name } of revocationReasons) {
       for (
         const given of [code, String(code), `0${code}`, ` +${code}`, name, name.toLowerCase(), `${name.toUpperCase()} `]

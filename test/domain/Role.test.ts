@@ -13,7 +13,7 @@ describe("roles", () => {
     }
   })
 
-  it("have no other names", () => {
+  it("are refused under any other name", () => {
     for (const [word, ...given] of [["ACME", "ACME"], ["", ""], ["", "acme,"], ["x", "worker", "acme,x"]] as const) {
       assert.deepStrictEqual(parseRoles(given), Result.fail(word), given.join(" | "))
     }

@@ -37,7 +37,7 @@ describe("the [admin] section", () => {
     assert.include(keys, "admin.filter.check.one.type")
   })
 
-  it("refuses a rule that the listener never evaluates, which would admit everybody", () => {
+  it("refuses a rule that the listener would never evaluate", () => {
     const bare = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
     const staged = (stages: string) => bare.replace("type = \"allowed_ip\"", `type = "allowed_ip"\nstages = ${stages}`)
     accepted({ fileText: staged(`["connection", "identifiers"]`) })
@@ -57,19 +57,19 @@ allow = ["192.0.2.0/24"]
     accepted({ fileText: staged(`["identifiers"]`).replaceAll("admin.filter", "filter") })
   })
 
-  it("accepts a check of an address, and inherits no filter of the ACME side", () => {
+  it("inherits no filter from the ACME listener", () => {
     const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
     assert.deepStrictEqual(accepted({ fileText }).config.filter.rules, [])
     const elsewhere = accepted({ fileText: fileText.replaceAll("admin.filter", "filter") })
     assert.deepStrictEqual(elsewhere.config.admin.filter.rules, [])
   })
 
-  it("names a wrong key of a rule in full", () => {
+  it("names the full path of a key that a rule lacks", () => {
     const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "").replace("then = \"allow\"\n", "")
     assert.strictEqual(refusedFor({ fileText }).key, "admin.filter.rule.first.then")
   })
 
-  it("refuses one file for both parts of its TLS pair", () => {
+  it("refuses the same file for its TLS certificate and its TLS key", () => {
     const fileText =
       `[admin]\nenabled = true\ntls.enabled = true\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
     assert.include(refused({ fileText }).map(({ key }) => key), "admin.tls.key_path")

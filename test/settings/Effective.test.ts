@@ -119,7 +119,7 @@ describe("the keys in use", () => {
 })
 
 describe("the endpoints", () => {
-  it("are those that are served, each with the profiles that share its backend", () => {
+  it("are the served profiles, each with the other profiles that share its signer", () => {
     const { config } = resolved(`
       [eab]
       enabled = true

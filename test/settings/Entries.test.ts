@@ -34,7 +34,7 @@ describe("tables of named entries inside a section", () => {
   const file = Result.getOrThrow(readFile(root, fileText))
   const environment = readEnvironment(root, { ACME_SVC_FILTER__RULE__AT_HOME__WARN: "TRUE" })
 
-  it("are declared with a place for the name", () => {
+  it("are declared with <name> in place of the name", () => {
     assert.deepStrictEqual(declaredKeys(root).map(({ path }) => path.join(".")), [
       "filter.rule.<name>.says",
       "filter.rule.<name>.warn",

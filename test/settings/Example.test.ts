@@ -66,7 +66,7 @@ describe("the first configuration", () => {
     assert.match(text.replaceAll("\n# ", " "), /standard port is 80, and production needs it/)
   })
 
-  it("accepts other choices", () => {
+  it("contains the values that the caller chooses", () => {
     const text = renderInitialConfig({
       profile: "web",
       bind_address: "[::]:443",

@@ -17,7 +17,7 @@ describe("keys that are frozen while the service runs", () => {
     )
   })
 
-  it("are shown with both values, and without secrets", () => {
+  it("are shown with their values, but without secrets", () => {
     const [one, other] = ["acme:hunter2@one", "acme:other@two"].map((at) =>
       shownAt(configOf(`[database]\nurl = "postgres://${at}.example/acme"`), "database.url")
     )
@@ -28,7 +28,7 @@ describe("keys that are frozen while the service runs", () => {
     assert.strictEqual(shownAt(configOf("[database]\npool_max = 3"), "database.pool_max"), "3")
   })
 
-  it("include the keys of spans, the key that shares the port, and the number of processes", () => {
+  it("include server.reuse_port, server.processes and tracing.endpoint", () => {
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = true"), ["server.reuse_port"])
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = false"), [])
     const processes = (value: string) =>
@@ -39,7 +39,7 @@ describe("keys that are frozen while the service runs", () => {
     ])
   })
 
-  it("include the URL if only a secret in it changed, which is not shown", () => {
+  it("include database.url if only its password has changed", () => {
     const url = (password: string) => `[database]\nurl = "postgres://u:${password}@localhost/d"`
     assert.deepStrictEqual(changes(url("one"), url("one")), [])
     assert.deepStrictEqual(changes(url("one"), url("two")), ["database.url"])

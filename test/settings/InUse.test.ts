@@ -53,7 +53,7 @@ describe("a key with a mistake", () => {
     }
   })
 
-  it("is reported while its section is off, and a mistake in the key that turns it on is still refused", () => {
+  it("is only reported while its section is off, unless the key turns the section on", () => {
     const sections = /^(?:admin|admin\.tls|server\.tls|metrics|publish|notify|profiles\.default\.notify)\./
     const switches = ["admin", "server.tls", "metrics", "publish", "notify", "profiles.default.notify"]
     const toContacts = "notify.expiry.to_contacts" // This key needs a section that is turned off.
@@ -64,7 +64,7 @@ describe("a key with a mistake", () => {
     }
   })
 
-  it("has its default, and no source", () => {
+  it("has its default value, and counts as not set", () => {
     const { config, sources } = accepted({ fileText: `admin.bind_address = "nowhere"\n${minimal}` })
     assert.strictEqual(config.admin.bind_address, "127.0.0.1:3001")
     assert.strictEqual(sources.get("admin.bind_address"), "default")
@@ -78,7 +78,7 @@ describe("a key with a mistake", () => {
 })
 
 describe("a mistake in a feature that is off", () => {
-  it("does not prevent ACME if it is a panel's address that needs TLS", () => {
+  it("is only reported if it is an address of the panel that would need TLS", () => {
     const panel = `[admin]\nbind_address = "0.0.0.0:3001"\n${minimal}`
     assert.deepStrictEqual(ignoredOf(panel), ["admin.bind_address"])
     const on = panel.replace("[admin]", "[admin]\nenabled = true")
@@ -86,7 +86,7 @@ describe("a mistake in a feature that is off", () => {
     assert.deepStrictEqual(ignoredOf(on.replace("bind", "tls.enabled = true\nbind")), [])
   })
 
-  it("is allowed in a parked profile, even if it is inherited and no other profile uses the key", () => {
+  it("is only reported in a parked profile, even if it is inherited and no other profile uses the key", () => {
     const relay = "backend = \"relay\"\n"
     assert.deepStrictEqual(ignoredOf(`${minimal}[profiles.old]\nenabled = false\n[profiles.old.signer]\n${relay}`), [
       "signer.relay.directory_url"
@@ -118,11 +118,14 @@ describe("a mistake in a section that only some roles use", () => {
     [`[notify]\nenabled = ["email"]\n[notify.email]\nsmtp_host = "m"\nfrom = "a@b"\n`, ["admin", "worker"]]
   ]
 
-  it.each(cases)("is reported if it is %s, and is refused by the roles %s", (fileText, users) => {
-    for (const role of everyRole) {
-      const found = (users.includes(role) ? refusedOf : ignoredOf)(`${fileText}${minimal}`, [role])
-      assert.strictEqual(found.length, 1, role)
+  it.each(cases)(
+    "in the file %s is refused by the roles %s, and only reported by the other roles",
+    (fileText, users) => {
+      for (const role of everyRole) {
+        const found = (users.includes(role) ? refusedOf : ignoredOf)(`${fileText}${minimal}`, [role])
+        assert.strictEqual(found.length, 1, role)
+      }
+      assert.strictEqual(refusedOf(`${fileText}${minimal}`).length, 1)
     }
-    assert.strictEqual(refusedOf(`${fileText}${minimal}`).length, 1)
-  })
+  )
 })

@@ -35,7 +35,7 @@ describe("loadConfig", () => {
       assert.strictEqual(loaded.path, join(cwd, "config.toml"))
     }))
 
-  it.effect("reports a missing file that was named", () =>
+  it.effect("reports that the file which ACME_SVC_CONFIG names does not exist", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const loaded = yield* loadConfig({ cwd, env: { ...fromEnv, ACME_SVC_CONFIG: "conf/acme" } })
@@ -64,7 +64,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(yield* nameOf("plain"), ["plain", join(cwd, "plain")])
     }))
 
-  it.effect("refuses a file that it cannot read, together with the mistakes of the environment", () =>
+  it.effect("reports that the file is a directory, together with the mistakes in the environment", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       mkdirSync(join(cwd, "config.toml"))
@@ -79,7 +79,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(refused._tag, "ConfigRefused")
     }))
 
-  it.effect("refuses a file that is not text, and names a file that is not TOML", () =>
+  it.effect("refuses a file that is not UTF-8 text or not TOML", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const file = join(cwd, "config.toml")

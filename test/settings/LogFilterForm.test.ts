@@ -4,7 +4,7 @@ import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
 import { isKnownTarget, targets } from "../../src/settings/LogFilterForm.ts"
 
 describe("the targets that a filter may name", () => {
-  it("are those of the events, which are acme_svc and the first word of the event's name", () => {
+  it("consist of acme_svc and the first word of an event's name", () => {
     for (const event of Object.keys(events)) {
       const [name = ""] = event.split("_")
       assert.strictEqual(targetOf(event), `acme_svc.${name}`)

@@ -4,8 +4,8 @@ import { assert } from "vitest"
 import { accepted, found, minimal, refused } from "./Samples.ts"
 
 /*
- * Mistakes in [notify] and [admin.notify] are refused, or only reported while the section is off. Each sentence names
- * its key and quotes no value.
+ * Mistakes in [notify] and [admin.notify] are refused, or only reported while the section is off. Each message names the
+ * key and quotes no value.
  */
 
 const faultsOf = (toml: string) =>
@@ -14,7 +14,7 @@ const faultsOf = (toml: string) =>
 const mail = `smtp_host = "mail.example.org"\nfrom = "a@example.org"\nto = ["b@example.org"]`
 
 describe("notifications about expiring certificates", () => {
-  it("are settings of profiles only, and the section of operators has no such keys", () => {
+  it("cannot be set in [admin.notify]", () => {
     const [fault, ...more] = refused({ fileText: `[admin.notify.expiry]\nlead_days = 14\n${minimal}` })
     assert.strictEqual(fault?.key, "admin.notify.expiry.lead_days")
     assert.include(fault?.message, "is not a known key")
@@ -120,14 +120,14 @@ describe("a section of notifications", () => {
     assert.deepStrictEqual(faultsOf(toml), expected)
   })
 
-  it("is refused for a profile by the profile's key if that key is set there", () => {
+  it("is refused with the key of the profile if the profile sets this key", () => {
     const toml = `[notify.webhook.chat]\nurl = "https://x.example/"\n[profiles.web.notify]\nwebhook_enabled = ["other"]`
     assert.deepStrictEqual(faultsOf(toml), [
       "profiles.web.notify.webhook_enabled: names other, but there is no [profiles.web.notify.webhook.other]"
     ])
   })
 
-  it("may have a password without TLS only for this host, and no recipients for operators", () => {
+  it("may have a password without TLS if the mail server is on this host", () => {
     for (const host of ["localhost", "127.0.0.1", "::1"]) {
       accepted({
         fileText:
@@ -137,7 +137,7 @@ describe("a section of notifications", () => {
     }
   })
 
-  it("is inherited by entry and then by key, even for headers, and reads a header name from the environment", () => {
+  it("is inherited by a profile entry by entry and key by key, including the headers", () => {
     const { config } = accepted({
       fileText: `notify.webhook_enabled = ["chat"]
 [notify.webhook.chat]

@@ -65,7 +65,7 @@ describe("a valid policy", () => {
 })
 
 describe("a check without lists", () => {
-  it("asks whether the address has a confirmed name or the account has a credential", () => {
+  it("is accepted if its type is reverse_dns or eab", () => {
     accepted({ fileText: check(reverse ?? "") })
     accepted({ fileText: `[eab]\nenabled = true\n${check(`${eab}require_active = true`)}` })
     accepted({ fileText: `[eab]\nenabled = true\n${check(eab ?? "")}` })
@@ -80,15 +80,20 @@ describe("a policy is refused for", () => {
   it.each([
     // wrong names
     ["an unknown rule", fileOf(`filter.rules = ["none"]`), "filter.rules", "filter.rule.none"],
-    ["a rule twice", fileOf(rules.replace(`["inside"]`, `["inside", "inside"]`), office), "filter.rules", "twice"],
-    ["a malformed name", fileOf(`filter.rules = ["In"]`), "filter.rules", "entry 1 must be a name"],
-    ["a malformed check", fileOf("[filter.check.A_b]"), "filter.check.A_b", "lower-case letters"],
-    ["a malformed rule", fileOf("[filter.rule.\"a b\"]"), "filter.rule.\"a b\"", "lower-case letters"],
-    ["a reserved check", fileOf("[filter.check.and]"), "filter.check.and", "operator"],
-    ["a reserved rule", fileOf("[filter.rule.not]"), "filter.rule.not", "operator"],
+    [
+      "a rule that is listed twice",
+      fileOf(rules.replace(`["inside"]`, `["inside", "inside"]`), office),
+      "filter.rules",
+      "twice"
+    ],
+    ["a malformed name in filter.rules", fileOf(`filter.rules = ["In"]`), "filter.rules", "entry 1 must be a name"],
+    ["a check with a malformed name", fileOf("[filter.check.A_b]"), "filter.check.A_b", "lower-case letters"],
+    ["a rule with a malformed name", fileOf("[filter.rule.\"a b\"]"), "filter.rule.\"a b\"", "lower-case letters"],
+    ["a check with a reserved name", fileOf("[filter.check.and]"), "filter.check.and", "operator"],
+    ["a rule with a reserved name", fileOf("[filter.rule.not]"), "filter.rule.not", "operator"],
     ["an unknown check", rule(`when = "office and home"\nthen = "allow"`), "filter.rule.x.when", "filter.check.home"],
     [
-      "rules while none is in force",
+      "rules that filter.rules does not list",
       fileOf(rules.replace(`["inside"]`, "[]"), office),
       "filter.rules",
       "filter.rule.inside"
@@ -100,31 +105,36 @@ describe("a policy is refused for", () => {
       "filter.rule.x.when",
       "of rule x cannot be read at column 10 of \"office or\""
     ],
-    ["no condition", rule(`then = "deny"`), "filter.rule.x.when", "must be set"],
-    ["no effect", rule(`when = "office"`), "filter.rule.x.then", "must be set"],
+    ["a rule without a condition", rule(`then = "deny"`), "filter.rule.x.when", "must be set"],
+    ["a rule without a verdict", rule(`when = "office"`), "filter.rule.x.then", "must be set"],
     // wrong words
-    ["an unsupported then", rule(`when = "office"\nthen = "drop"`), "filter.rule.x.then", "\"allow\", \"deny\""],
+    ["an unsupported verdict", rule(`when = "office"\nthen = "drop"`), "filter.rule.x.then", "\"allow\", \"deny\""],
     ["an unsupported mode", rule(`when = "office"\nthen = "deny"\nmode = "dry"`), "filter.rule.x.mode", "warn"],
     ["an unsupported default", fileOf(`filter.default = "drop"`), "filter.default", "deny"],
     ["an unsupported type", check(`type = "geoip"`), "filter.check.x.type", "allowed_ip"],
-    ["no type", check(`deny = ["10.0.0.1"]`), "filter.check.x.type", "must be set"],
+    ["a check without a type", check(`deny = ["10.0.0.1"]`), "filter.check.x.type", "must be set"],
     ["an unsupported stage", check(`${ip}allow = ["::1"]\nstages = ["revoke"]`), "filter.check.x.stages", "connection"],
     [
-      "a stage twice",
+      "a stage that is listed twice",
       check(`${ip}allow = ["::1"]\nstages = ["connection", "connection"]`),
       "filter.check.x.stages",
       "twice"
     ],
     // wrong stages
     [
-      "path at the identifiers",
+      "a check of type path at the stage identifiers",
       check(`${path}allow = ["/a"]\nstages = ["identifiers"]`),
       "filter.check.x.stages",
       "identifiers"
     ],
-    ["identifiers at the connection", check(`${names}stages = ["connection"]`), "filter.check.x.stages", "connection"],
     [
-      "ipam at the connection",
+      "a check of type identifiers at the stage connection",
+      check(`${names}stages = ["connection"]`),
+      "filter.check.x.stages",
+      "connection"
+    ],
+    [
+      "a check of type ipam at the stage connection",
       fileOf(
         rules,
         office,
@@ -148,25 +158,25 @@ describe("a policy is refused for", () => {
     ],
     // wrong keys
     [
-      "a key of another type",
+      "a key that belongs to another type of check",
       check(`${ip}allow = ["::1"]\nkids = ["a"]`),
       "filter.check.x.kids",
       "type eab, and this one is allowed_ip"
     ],
     [
-      "a script's key elsewhere",
+      "a key for scripts in a check that runs no script",
       check(`${names}args = []`),
       "filter.check.x.args",
       "type custom, and this one is identifiers"
     ],
     [
-      "a time for addresses",
+      "a timeout in a check of type allowed_ip",
       check(`${ip}allow = ["::1"]\ntimeout_ms = 5`),
       "filter.check.x.timeout_ms",
       "reverse_dns, custom"
     ],
     [
-      "lists for ipam",
+      "lists in a check of type ipam",
       fileOf(
         "[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"",
         "[filter.check.x]\ntype = \"ipam\"\nallow = [\"a\"]"
@@ -191,10 +201,20 @@ describe("a policy is refused for", () => {
     ["allowed_ip without lists", check(ip ?? ""), "filter.check.x.allow", "while deny is"],
     ["path without lists", check(path ?? ""), "filter.check.x.allow", "while deny is"],
     ["custom without a script", check(`type = "custom"`), "filter.check.x.script_path", "must be set"],
-    ["a script's stage", check(`${custom} = ["x"]`), "filter.check.x.stages", "identifiers"],
+    ["a script with an unknown stage", check(`${custom} = ["x"]`), "filter.check.x.stages", "identifiers"],
     // mistakes that involve other sections
-    ["eab while it is off", check(`${eab}allow = ["a"]`), "filter.check.x.type", "eab.enabled is false"],
-    ["ipam without a backend", check("type = \"ipam\""), "filter.check.x.type", "ipam.backend is empty"],
+    [
+      "a check of type eab while eab is off",
+      check(`${eab}allow = ["a"]`),
+      "filter.check.x.type",
+      "eab.enabled is false"
+    ],
+    [
+      "a check of type ipam without a backend",
+      check("type = \"ipam\""),
+      "filter.check.x.type",
+      "ipam.backend is empty"
+    ],
     [
       "a second ipam check",
       fileOf(
@@ -218,13 +238,13 @@ describe("a policy is refused for", () => {
       "must be set"
     ],
     [
-      "a token cut in half",
+      "a NetBox token without its second half",
       fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_abc\""),
       "ipam.netbox.token",
       "dot"
     ],
     [
-      "vip without roles",
+      "the source vip without roles",
       fileOf(
         "[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"t\"\nnetbox.sources = [\"vip\"]\nnetbox.vip_roles = []"
       ),
@@ -243,7 +263,12 @@ describe("a policy is refused for", () => {
       "ipam.phpipam.token",
       "must be set"
     ],
-    ["a source phpipam does not have", fileOf("ipam.phpipam.sources = [\"vip\"]"), "ipam.phpipam.sources", "\"vip\""],
+    [
+      "a source that phpIPAM does not have",
+      fileOf("ipam.phpipam.sources = [\"vip\"]"),
+      "ipam.phpipam.sources",
+      "\"vip\""
+    ],
     [
       "a custom inventory without a script",
       fileOf("ipam.backend = \"custom\""),
@@ -273,7 +298,7 @@ describe("a policy is refused for", () => {
     ])
   })
 
-  it("a mistake in a profile's own keys, by their own names", () => {
+  it("a mistake in a key that a profile sets, with the name of this key", () => {
     const fileText = `[profiles.web.filter]
 rules = ["x"]
 [profiles.web.filter.rule.x]
@@ -288,14 +313,14 @@ type = "custom"
     ])
   })
 
-  it("a mistake in what a profile changes of an inherited rule, only once", () => {
+  it("a mistake in an inherited rule, once and with the key where the mistake is", () => {
     const fileText = `${rules}${office}[profiles.a]\n[profiles.b]\n[profiles.c.filter.rule.inside]\nwhen = "not"\n`
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.c.filter.rule.inside.when")
     const everywhere = `${rules}[profiles.a]\n[profiles.b]\n`
     assert.strictEqual(refusedFor({ fileText: everywhere }).key, "filter.rule.inside.when")
   })
 
-  it("a mistake in the policy of a parked profile, which is only reported", () => {
+  it("no mistake in a parked profile, because such a mistake is only reported", () => {
     const fileText = `${minimal}[profiles.parked]\nenabled = false\nfilter.rules = ["x"]\n`
     assert.deepStrictEqual(accepted({ fileText }).ignored.map(({ key }) => key), ["profiles.parked.filter.rules"])
   })

@@ -9,7 +9,7 @@ const limits = (fileText: string, env: Record<string, string> = {}) =>
   )
 
 describe("inheritance", () => {
-  it("works key by key, with a profile's own value, or else that of the process, or else the default", () => {
+  it("gives each key the value of the profile, or else the value of the process, or else the default", () => {
     const { config, sources } = accepted({
       fileText:
         "order.max_identifiers = 50\n[profiles.web]\n[profiles.lab.order]\nmax_identifiers = 5\nretention_days = 1\n"
@@ -23,7 +23,7 @@ describe("inheritance", () => {
     assert.strictEqual(sources.get("profiles.web.order.retention_days"), "default")
   })
 
-  it("comes after the layers are merged", () => {
+  it("happens after the file and the environment are merged", () => {
     const fileText = "order.max_identifiers = 50\n[profiles.web]\n[profiles.lab.order]\nmax_identifiers = 5\n"
     assert.deepStrictEqual(limits(fileText, { ACME_SVC_ORDER__MAX_IDENTIFIERS: "80" }), { lab: 5, web: 80 })
     assert.deepStrictEqual(limits(fileText, { ACME_SVC_PROFILES__LAB__ORDER__MAX_IDENTIFIERS: "6" }), {
@@ -32,7 +32,7 @@ describe("inheritance", () => {
     })
   })
 
-  it("gives the same result wherever a value is set", () => {
+  it("prefers the profile to the process, and then the environment to the file", () => {
     const place = fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined })
     fc.assert(fc.property(place, place, place, place, (wide, wideEnv, own, ownEnv) => {
       const fileText = [
@@ -134,13 +134,13 @@ describe("the names of profiles", () => {
     assert.deepStrictEqual(others, [])
   })
 
-  it("are never reserved, neither in the file nor in the environment", () => {
+  it("must not be the reserved name none", () => {
     const expected = { key: "profiles.none", message: "is reserved and cannot name a profile" }
     assert.deepStrictEqual(refusedFor({ fileText: "[profiles.none]\n[profiles.a]" }), expected)
     assert.deepStrictEqual(refusedFor({ env: { ACME_SVC_PROFILES__NONE__ENABLED: "true" } }), expected)
   })
 
-  it("are sorted, and sorted as text if they are numbers", () => {
+  it("are sorted as text, even if they are numbers", () => {
     const { profiles } = accepted({ fileText: "[profiles.b]\n[profiles.9]\n[profiles.10]\n[profiles.a]" }).config
     assert.deepStrictEqual(profiles.map(({ name }) => name), ["10", "9", "a", "b"])
   })
@@ -163,7 +163,7 @@ describe("at least one enabled profile", () => {
     }
   })
 
-  it("leaves a parked profile in the configuration, whose mistakes are reported", () => {
+  it("may be accompanied by a parked profile, whose mistakes are only reported", () => {
     const { profiles } = accepted({ fileText: "[profiles.a]\n[profiles.b]\nenabled = false" }).config
     assert.deepStrictEqual(profiles.map(({ enabled, name }) => [name, enabled]), [["a", true], ["b", false]])
     const late = accepted({ fileText: "[profiles.a]\n[profiles.b]\nenabled = false\nchallenge.timeout_ms = 60000" })

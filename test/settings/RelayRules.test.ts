@@ -3,14 +3,14 @@ import { assert } from "vitest"
 import type { Sample } from "./Samples.ts"
 import { accepted, envWith, refused, refusedFor } from "./Samples.ts"
 
-/* The settings of a relay that prevent a startup. */
+/* Tests which settings of a relay are refused. */
 
 type Keys = { readonly [key: string]: Sample }
 
 const secret = Buffer.from("0123456789abcdef").toString("base64")
 const directory = "https://ca.example/directory"
 
-/** A relay that proves names by dns-01, with every key that this needs. */
+/** A relay that proves names by dns-01, with every key that dns-01 needs. */
 const sound: Keys = {
   backend: "relay",
   "relay.directory_url": directory,
@@ -30,7 +30,7 @@ const lines = (keys: Keys) =>
 const fileOf = (profiles: { readonly [name: string]: Keys }) =>
   Object.entries(profiles).map(([name, keys]) => `[profiles.${name}.signer]\n${lines(keys)}\n`).join("")
 
-/** Returns a file as {@link fileOf} does, with further lines for every profile. */
+/** Returns a file as {@link fileOf} does, with a `signer` section that every profile inherits. */
 const withDefaults = (keys: Keys, profiles: { readonly [name: string]: Keys } = { a: {} }) =>
   `[signer]\n${lines(keys)}\n${fileOf(profiles)}`
 
@@ -42,7 +42,7 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
   ["no directory", { "relay.directory_url": "" }, "relay.directory_url", /^must be set while \S+backend is "relay"$/],
   ["a directory that is no URL", { "relay.directory_url": "ca.example" }, "relay.directory_url", /http or https URL/],
   [
-    "a directory elsewhere than on the web",
+    "a directory whose URL is not http or https",
     { "relay.directory_url": "ftp://ca.example/" },
     "relay.directory_url",
     /URL/
@@ -64,7 +64,7 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
   ),
   ["a server without a port", { [`${rfc2136}.server`]: "192.0.2.1" }, `${rfc2136}.server`, /must be host:port/],
   ["a zone without its final dot", { [`${rfc2136}.zone`]: "example.org" }, `${rfc2136}.zone`, /final dot/],
-  ["a key name that is none", { [`${rfc2136}.tsig_key_name`]: "a key" }, `${rfc2136}.tsig_key_name`, /DNS name/],
+  ["a key name that is no DNS name", { [`${rfc2136}.tsig_key_name`]: "a key" }, `${rfc2136}.tsig_key_name`, /DNS name/],
   ["a secret in base64url", { [`${rfc2136}.tsig_key_secret`]: "-_-_" }, `${rfc2136}.tsig_key_secret`, /base64$/],
   ["a secret without padding", { [`${rfc2136}.tsig_key_secret`]: "YWI" }, `${rfc2136}.tsig_key_secret`, /base64$/],
   ["a secret with a stray bit", { [`${rfc2136}.tsig_key_secret`]: "YWJ=" }, `${rfc2136}.tsig_key_secret`, /base64$/],
@@ -76,44 +76,44 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
     /must be in/
   ],
   [
-    "an alias that only looks inside",
+    "an alias whose text merely ends like the zone",
     { "relay.dns01.challenge_alias": "badexample.org" },
     "relay.dns01.challenge_alias",
     /must be in the zone example\.org\.$/
   ],
   ["an alias above the zone", { "relay.dns01.challenge_alias": "org" }, "relay.dns01.challenge_alias", /must be in/],
   [
-    "a wildcard for an alias",
+    "an alias that is a wildcard",
     { "relay.dns01.challenge_alias": "*.example.org" },
     "relay.dns01.challenge_alias",
     /wildcard/
   ],
   [
-    "an alias with the label that is put there",
+    "an alias that begins with _acme-challenge",
     { "relay.dns01.challenge_alias": "_Acme-Challenge.example.org" },
     "relay.dns01.challenge_alias",
     /_acme-challenge/
   ],
   [
-    "an unknown way to wait",
+    "an unknown propagation mode",
     { "relay.dns01.propagation.mode": "poll" },
     "relay.dns01.propagation.mode",
     /must be one of/
   ],
   [
-    "a delay of nothing",
+    "a delay of 0 seconds",
     { ...delaying, "relay.dns01.propagation.delay_secs": 0 },
     "relay.dns01.propagation.delay_secs",
     /must not be 0/
   ],
   [
-    "a delay as long as there is time",
+    "a delay as long as the poll timeout",
     { ...delaying, "relay.dns01.propagation.delay_secs": 60, "relay.poll_timeout_secs": 60 },
     "relay.dns01.propagation.delay_secs",
     /^must be less than \S*poll_timeout_secs, which is 60$/
   ],
   [
-    "the default delay, where there is less time",
+    "the default delay with a shorter poll timeout",
     { ...delaying, "relay.poll_timeout_secs": 30 },
     "relay.dns01.propagation.delay_secs",
     /which is 30$/
@@ -131,9 +131,19 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
     "relay.eab.hmac_key",
     /base64/
   ],
-  ["a key of both alphabets", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "-_+/" }, "relay.eab.hmac_key", /base64/],
-  ["a key of no octet", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "A" }, "relay.eab.hmac_key", /base64/],
-  ["a key that is all padding", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "==" }, "relay.eab.hmac_key", /base64/]
+  [
+    "a key that mixes base64 and base64url",
+    { "relay.eab.kid": "kid", "relay.eab.hmac_key": "-_+/" },
+    "relay.eab.hmac_key",
+    /base64/
+  ],
+  [
+    "a key that encodes no octet",
+    { "relay.eab.kid": "kid", "relay.eab.hmac_key": "A" },
+    "relay.eab.hmac_key",
+    /base64/
+  ],
+  ["a key that is only padding", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "==" }, "relay.eab.hmac_key", /base64/]
 ]
 
 describe("a relay is refused with the name of the key", () => {
@@ -152,7 +162,7 @@ describe("a relay is refused with the name of the key", () => {
     })
   }
 
-  it("if it has any mistake, without the secret", () => {
+  it("if a secret is malformed, but without the secret", () => {
     const faults = refused({
       fileText: fileOf({
         a: { ...sound, [`${rfc2136}.tsig_key_secret`]: "hunter2!", "relay.eab.hmac_key": "swordfish!" }
@@ -166,7 +176,7 @@ describe("a relay is refused with the name of the key", () => {
 describe("a relay is accepted", () => {
   for (
     const [what, change] of [
-      ["as it is", {}],
+      ["with the keys of the sample", {}],
       ["with a directory on plain HTTP", { "relay.directory_url": "http://ca.example:4000/directory" }],
       ["with an alias below the zone, in any case", {
         "relay.dns01.challenge_alias": "Acme.Example.ORG"
@@ -177,12 +187,12 @@ describe("a relay is accepted", () => {
         "relay.dns01.propagation.delay_secs": 59,
         "relay.poll_timeout_secs": 60
       }],
-      ["with a delay of nothing that nobody waits", { "relay.dns01.propagation.delay_secs": 0 }],
-      ["with each algorithm", { [`${rfc2136}.tsig_algorithm`]: "hmac-sha512" }],
+      ["with a delay of 0 seconds if the propagation mode is none", { "relay.dns01.propagation.delay_secs": 0 }],
+      ["with the algorithm hmac-sha512", { [`${rfc2136}.tsig_algorithm`]: "hmac-sha512" }],
       ["with a credential in base64url", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "-_-_-w" }],
       ["with a credential in padded base64url", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "-_-_-w==" }],
       ["with a credential in standard base64", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "+/+/+w==" }],
-      ["without the keys of dns01 where it does not prove by it", {
+      ["without the keys of dns01 if its strategy is http01", {
         "relay.challenge_strategy": "http01",
         [`${rfc2136}.server`]: "",
         [`${rfc2136}.zone`]: "",
@@ -196,7 +206,7 @@ describe("a relay is accepted", () => {
     })
   }
 
-  it("in any state while it is not the backend", () => {
+  it("whatever its keys are while it is not the backend", () => {
     accepted({ fileText: fileOf({ a: { ...sound, "relay.directory_url": "", backend: "local_ca" } }) })
     accepted({ fileText: withDefaults({ "relay.eab.kid": "kid" }, { a: { backend: "local_ca" } }) })
   })
@@ -217,13 +227,13 @@ describe("one account key in two relays", () => {
   ]
   const at = (path: string): Keys => ({ "relay.account_key_path": path })
 
-  it("is one account if their sections are equal", () => {
+  it("is accepted if the signer sections are equal", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...one } }) })
     accepted({ fileText: withDefaults({ ...sound }, { a: {}, b: {} }) })
     accepted({ fileText: withDefaults({ ...one }, { a: at("x.key"), b: at("x.key") }) })
   })
 
-  it("is refused if they differ, and the message says in which keys", () => {
+  it("is refused if the signer sections differ, and the message names the keys that differ", () => {
     assert.deepStrictEqual(refused({ fileText: fileOf({ a: { ...one }, b: { ...other } }) }), [{
       key: "profiles.b.signer.relay.account_key_path",
       message: "names the account key of profile a, but their signer sections differ in relay.directory_url; "
@@ -232,7 +242,7 @@ describe("one account key in two relays", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...other, ...at("b.key") } }) })
   })
 
-  it("is refused if they differ only in a secret, which is not repeated", () => {
+  it("is refused if the signer sections differ only in a secret, which is not repeated", () => {
     const bound = (hmac: string): Keys => ({ ...one, "relay.eab.kid": "kid", "relay.eab.hmac_key": hmac })
     const fault = refusedFor({ fileText: fileOf({ a: bound("aHVudGVyMg"), b: bound("c3dvcmRmaXNo") }) })
     assert.strictEqual(fault.key, "profiles.b.signer.relay.account_key_path")
@@ -240,7 +250,7 @@ describe("one account key in two relays", () => {
     assert.notMatch(fault.message, /aHVudGVyMg|c3dvcmRmaXNo/)
   })
 
-  it("is refused even for a third profile, and only reported for a parked one", () => {
+  it("is refused even in a third profile, and is only reported if a profile is parked", () => {
     const third = refusedFor({ fileText: fileOf({ a: { ...one }, b: { ...one }, c: { ...other } }) })
     assert.strictEqual(third.key, "profiles.c.signer.relay.account_key_path")
     const parked = accepted({
@@ -269,7 +279,7 @@ describe("one account key in two relays", () => {
     assert.strictEqual(refusedFor({ fileText, cwd: "/srv/acme" }).key, "profiles.b.signer.relay.account_key_path")
   })
 
-  it("is not compared with that of a profile without a relay, nor while a key in which they differ is wrong", () => {
+  it("is not checked if one profile has no relay, or while another key is wrong", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...other, backend: "local_ca" } }) })
     const slow = { ...one, "relay.poll_interval_ms": 5000 }
     const wrong = refusedFor({ fileText: fileOf({ a: slow, b: { ...slow, "relay.poll_interval_ms": 0 } }) })
@@ -289,7 +299,7 @@ describe("the files of an account", () => {
     assert.include(ca.message, "local_ca.key_path")
   })
 
-  it("must not overlap with the URL of another account, which is stored next to the key", () => {
+  it("must not be the file in which the URL of another account is stored", () => {
     const profiles = { a: { ...sound, [key]: "x.key" }, b: { ...sound, [key]: "x.key.kid" } }
     assert.deepInclude(refusedFor({ fileText: fileOf(profiles) }), {
       key: `profiles.b.signer.${key}`,
@@ -302,7 +312,7 @@ describe("the files of an account", () => {
     )
   })
 
-  it("are checked only if some profile is a relay", () => {
+  it("are checked only if a profile uses a relay", () => {
     accepted({ fileText: fileOf({ a: { backend: "local_ca", [key]: "server.key" } }) })
   })
 })

@@ -32,7 +32,7 @@ describe("server.processes", () => {
   const refusalOf = (database: string, server: string) =>
     refusedFor({ fileText: `${database}[server]\n${server}\n${minimal}` })
 
-  it("must be 1 on SQLite, and beside a port that is shared otherwise", () => {
+  it("must be 1 with a SQLite file or while server.reuse_port is true", () => {
     for (const processes of ["2", `"auto"`]) {
       assert.deepStrictEqual(refusalOf("", `processes = ${processes}`), {
         key: "server.processes",
@@ -47,7 +47,7 @@ describe("server.processes", () => {
     accepted({ fileText: `${postgres}[server]\nprocesses = "auto"\n${minimal}` })
   })
 
-  it("leaves each process at least one request", () => {
+  it("must not be more than server.max_concurrent_requests", () => {
     assert.deepStrictEqual(refusalOf(postgres, "processes = 3\nmax_concurrent_requests = 2"), {
       key: "server.processes",
       message: "must not be more than server.max_concurrent_requests, which is 2 and is divided among the processes"
@@ -96,7 +96,7 @@ describe("challenge.timeout_ms", () => {
     assert.strictEqual(inherited.key, "challenge.timeout_ms")
   })
 
-  it("is not compared while one of the two values is wrong in itself", () => {
+  it("is not compared with server.request_timeout_ms while either value is invalid", () => {
     const of = (fileText: string) => refused({ fileText: `${fileText}\n${minimal}` }).map(({ key }) => key)
     assert.deepStrictEqual(of("challenge.timeout_ms = 60000\nserver.request_timeout_ms = 0"), [
       "server.request_timeout_ms"
@@ -119,7 +119,7 @@ describe("signer.custom", () => {
     accepted({ fileText: `signer.custom.script_path = "sign"\n${custom("")}` })
   })
 
-  it("must be below server.request_timeout_ms while a program runs within requests", () => {
+  it("needs a timeout below server.request_timeout_ms while the program runs within requests", () => {
     for (const hook of ["supports_crl", "supports_renewal_info"]) {
       const text = custom(`custom.script_path = "sign"\ncustom.timeout_ms = 60000\n`)
       accepted({ fileText: text })
@@ -132,7 +132,7 @@ describe("signer.custom", () => {
     }
   })
 
-  it("may name one CA key twice, because it uses none", () => {
+  it("may have the CA key path of another profile, because it uses no CA key", () => {
     const own = "[profiles.b.signer]\nlocal_ca.leaf_validity_days = 30\n"
     accepted({ fileText: custom("custom.script_path = \"sign\"\n") + own })
   })
@@ -178,7 +178,7 @@ describe("one CA key in two profiles", () => {
     accepted({ fileText: twoProfiles("leaf_validity_days = 30", another) })
   })
 
-  it("is refused if the sections differ in anything else, and the message names the differences", () => {
+  it("is refused if the signer sections differ, and the message names the differences", () => {
     const fault = refusedFor({ fileText: twoProfiles("", "leaf_validity_days = 30\nsubject.state = \"x\"") })
     assert.strictEqual(fault.key, "profiles.b.signer.local_ca.key_path")
     assert.include(fault.message, "profile a")
@@ -192,7 +192,7 @@ describe("one CA key in two profiles", () => {
     assert.include(fault.message, "differ in relay.eab.hmac_key;")
   })
 
-  it("is recognised in another spelling", () => {
+  it("is recognised in another spelling of its path", () => {
     const fileText = twoProfiles("key_path = \"./x/../ca.key\"", "")
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.local_ca.key_path")
     const absolute = twoProfiles("key_path = \"/srv/acme/ca.key\"", "cert_path = \"b.pem\"\ncrl_path = \"b.crl\"")
@@ -200,7 +200,7 @@ describe("one CA key in two profiles", () => {
     assert.strictEqual(refusedFor({ fileText: absolute, cwd: "/srv/acme" }).key, "profiles.b.signer.local_ca.key_path")
   })
 
-  it("is reported for parked profiles, and not while one of the keys is wrong", () => {
+  it("is only reported if a profile is parked, and is not checked while another key is wrong", () => {
     const parked = accepted({
       fileText: `${twoProfiles("", "leaf_validity_days = 30")}[profiles.b]\nenabled = false`
     })

@@ -29,7 +29,7 @@ const initials: Record<string, Sample> = {
   ...Object.fromEntries(Object.entries(others).map(([key, { initial }]) => [key, initial]))
 }
 
-/** Returns limits that leave enough room for both timeouts, so that only the tested key matters. */
+/** Returns variables with which every valid value of the key is accepted, so that only the tested key matters. */
 const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
@@ -54,7 +54,7 @@ const room = (key: string): Record<string, string> => ({
     } :
     {}
 })
-/** Returns the usable range of a key: the challenge timeout must be below the request timeout at both ends. */
+/** Returns the range of a key that is usable here, because some timeouts must be below the request timeout. */
 const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
   key === "server.request_timeout_ms" ? least + 1 : least,
   /^(challenge\.(timeout|answer_wait)_ms|order\.finalize_wait_ms)$/.test(key) ? most - 1 : most
@@ -79,7 +79,7 @@ const bad = (key: string, value: Sample) => {
 }
 
 describe("the values of the configuration", () => {
-  it("have a sample here for every key, and a key for every sample", () => {
+  it("have samples for exactly the declared keys", () => {
     const inherited = /^profiles\.<name>\..+\./
     const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom)|certificates\.kinds)\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
@@ -139,7 +139,7 @@ describe("the values of the configuration", () => {
   }
 
   for (const [key, { range: [min, max], word }] of Object.entries(integersOrWords)) {
-    it(`${key}: the file and the environment give the same integer of its range or ${word}, and other values are refused`, () => {
+    it(`are the same from the file and the environment for ${key}, which takes an integer of its range or ${word}`, () => {
       for (const value of [min, max, word]) same(key, value)
       for (const value of [min - 1, -1, max + 1, 1.5, "many", "", true]) {
         bad(key, value)
@@ -222,7 +222,7 @@ describe("the values of the configuration", () => {
     )
   })
 
-  it("may have words of a standard in any case, and DNS names with blanks around them", () => {
+  it("may be words of a standard in any case, or DNS names with blanks around them", () => {
     const taken = (key: string, value: Sample) => valueAt(accepted({ fileText: fileWith(key, value) }), key)
     const dns01 = "signer.relay.dns01"
     assert.strictEqual(taken(`${dns01}.rfc2136.tsig_algorithm`, "HMAC-SHA512"), "hmac-sha512")
@@ -230,7 +230,7 @@ describe("the values of the configuration", () => {
     assert.strictEqual(taken(`${dns01}.rfc2136.zone`, "example.org. "), "example.org.")
   })
 
-  it("may give a CA no common name if it has another name, and must give it at least one name", () => {
+  it("must give a CA at least one name, which need not be a common name", () => {
     const subject = "[signer.local_ca.subject]\ncommon_name = \"\"\n"
     assert.strictEqual(refusedFor({ fileText: `${subject}${minimal}` }).key, "signer.local_ca.subject.common_name")
     accepted({ fileText: `${subject}organization = "Example"\n${minimal}` })

@@ -19,7 +19,7 @@ import { fillTables, gather, grow } from "../support/Grown.ts"
 for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
   const folder = new URL(`../../src/${room}/`, import.meta.url)
   for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
-    // Separate programs are not modules of statements.
+    // Files that are separate programs declare no statements.
     if (file.endsWith(".ts") && !/^sqlite[RC]/.test(file)) await import(new URL(file, folder).href)
   }
 }
@@ -45,8 +45,8 @@ const small = new Set([
 
 /**
  * Statements with wide steps. `bound` says what limits the rows that they read, and `steps` matches the wide steps that
- * are allowed on SQLite. PostgreSQL chooses plans by the number of rows, and this database has too few rows for a plan
- * that knows neither values nor limits.
+ * are allowed on SQLite. On PostgreSQL, any wide step of these statements is allowed, because PostgreSQL chooses plans by
+ * the number of rows, and this database has too few rows.
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
@@ -190,7 +190,7 @@ const wideOnPostgres = (node: Node, above = ""): ReadonlyArray<string> => {
   const condition = node["Index Cond"] ?? ""
   const isScan = /^(Seq Scan|Index Scan|Index Only Scan|Bitmap Index Scan)$/.test(type)
   if (!isScan || small.has(table) || (type !== "Bitmap Index Scan" && !isTable(table))) return below
-  // One value, or a range that begins and ends with the same value.
+  // Matches a condition with one value, or with a range that begins and ends with the same value.
   const columns = [...condition.matchAll(/\b(\w+)\)? = |(\b(?:\w+\()?(\w+)\)?) >= (.+?)\) AND \(\2 <= \4\)/g)].map(
     ([, one, , between]) => one ?? between ?? ""
   )
@@ -200,8 +200,8 @@ const wideOnPostgres = (node: Node, above = ""): ReadonlyArray<string> => {
 }
 
 /**
- * Returns how PostgreSQL executes a statement if it does not know the values, which is how the service's connections
- * execute it. Servers before PostgreSQL 16 have no `EXPLAIN (GENERIC_PLAN)`.
+ * Returns the plan that PostgreSQL makes for a statement without knowing the values. The service's connections use such
+ * plans. Servers before PostgreSQL 16 have no `EXPLAIN (GENERIC_PLAN)`.
  */
 const explained = (text: string, parameters: number, format: "JSON" | "TEXT") =>
   Effect.gen(function*() {
@@ -241,7 +241,7 @@ describe.each(databases)("every plan on $name", (backend) => {
     )
   ).pipe(Effect.map((found) => [...new Set(found.flat())]))
 
-  it.effect("reads no more of a growing table than is needed, with and without statistics", () =>
+  it.effect("reads a limited number of rows of growing tables, with and without statistics", () =>
     Effect.scoped(
       Effect.gen(function*() {
         assert.isAbove(statements.length, 800)
@@ -291,7 +291,7 @@ describe.each(databases)("every plan on $name", (backend) => {
   it.effect("finds the orders of an account, newest first, without sorting all of them", () =>
     database.use(Effect.gen(function*() {
       yield* grow
-      // PostgreSQL would sort these few rows because that is quick. The test asks whether it has to.
+      // PostgreSQL would sort these few rows, because sorting them is quick. The test checks that sorting is not necessary.
       if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
       const alone =
         /WHERE o\.account_id (?:= \+\?|>= \$1 AND o\.account_id <= \$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/
@@ -329,8 +329,8 @@ describe.each(databases)("every plan on $name", (backend) => {
           "UPDATE orders SET status = 'invalid' WHERE created_at < (SELECT (min(created_at) + max(created_at)) / 2 FROM orders)"
         )
         yield* sql("ANALYZE orders")
-        // Jumping to another place of the table costs most: the newest rows are next to each other, but the rows of an
-        // index are not.
+        // Jumps within the table cost most with these settings: the newest rows are next to each other, but the rows
+        // that an index selects are not.
         yield* sql("SET enable_seqscan = off; SET enable_sort = off; SET random_page_cost = 1000")
       } else {
         yield* sql("ANALYZE")
@@ -361,7 +361,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("finds the orders that may have replaced a certificate by one of their names, newest first", () =>
+  it.effect("finds by name, newest first, the orders that may have replaced a certificate", () =>
     database.use(Effect.gen(function*() {
       yield* grow
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off; SET enable_sort = off")

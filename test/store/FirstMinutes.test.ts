@@ -15,8 +15,8 @@ import { profilesIn, work } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
 
 /*
- * A new PostgreSQL database that has not gathered statistics yet. When all clients of an installation begin to send
- * requests, its connections still use the plans that they made while every table was empty.
+ * Tests a new PostgreSQL database that has not gathered statistics yet. When the clients of an installation begin to send
+ * requests, the connections of the service still use the plans that were made while every table was empty.
  */
 
 const config = configOf()
@@ -59,7 +59,7 @@ const reads = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   })
 
 describe("the first minutes of a PostgreSQL database", () => {
-  it.effect("do not read more rows for an issuance when there are 10,000 orders, with old plans or with new ones", () =>
+  it.effect("need at most twice as many row reads for an issuance once there are 10,000 orders", () =>
     Effect.scoped(Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       // All statements share the plans of this one connection.

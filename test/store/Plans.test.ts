@@ -12,8 +12,8 @@ import * as upstreamOrders from "../../src/store/upstream/UpstreamOrderRows.ts"
 import { sqlite, useDatabase } from "../support/Databases.ts"
 
 /*
- * SQLite plans without statistics. These tests check how it executes statements over tables that only grow: issued
- * orders are never swept, so a frequent statement must not read all of them.
+ * SQLite makes its plans without statistics. These tests check how SQLite executes statements on tables that only grow:
+ * issued orders are never swept, so a frequent statement must not read all of them.
  */
 
 describe("plans on SQLite", () => {
@@ -52,7 +52,7 @@ describe("plans on SQLite", () => {
       assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
     }))
 
-  it.effect("find a relayed order by the id of its order, also to start, update and end it", () =>
+  it.effect("find the row of a relayed order by the id of the order, also to update or end the row", () =>
     Effect.gen(function*() {
       const orderId = OrderId("00000000-0000-7000-8000-000000000000")
       const urls = { orderUrl: "o", finalizeUrl: "f", certificateUrl: "c" }

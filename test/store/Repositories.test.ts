@@ -155,7 +155,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* accounts.find("p", Id.AccountId(yield* uuid)))
       }))
 
-    test("are not inserted or changed if the key already has an account, but another profile may have one for the same key", () =>
+    test("are not inserted if the key already has an account in the same profile", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("one key")
         yield* addAccount("p", pubkey)
@@ -368,7 +368,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("are failed only while they are unfinished, or by failIssuance only while they are processing, with the given error", () =>
+    test("fail only while they are unfinished, and fail by failIssuance only while they are processing", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           const first = yield* orderAt(status)
@@ -395,7 +395,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId }))
       }))
 
-    test("return, within their profile, the status of their account and the number of authorizations that are not valid", () =>
+    test("return the status of their account and the number of their authorizations that are not valid", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const order = yield* addOrder(accountId, ["a.example", "b.example", "c.example"])
@@ -565,7 +565,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* authorizations.findForValidation(order.challengeId, "q"))
       }))
 
-    test("become valid together with their order by one proof, each of them only if its status permits this", () =>
+    test("become valid by an accepted proof, which also makes the order ready, each only if its status permits the change", () =>
       Effect.gen(function*() {
         for (const challenge of challengeStatuses) {
           for (const authz of authorizationStatuses) {
@@ -687,7 +687,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }))
     }
 
-    test("expire only in the named orders, and only if the authorization is pending", () =>
+    test("expire only in the given orders, and only if the authorization is pending", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const [one, other] = yield* Effect.replicateEffect(addOrder(accountId, ["a.example", "b.example"]), 2)
@@ -768,7 +768,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("workers", () => {
-    test("are inserted, refreshed, found by host and role, removed, and swept", () =>
+    test("are found only by their exact host and role, and only if they were seen in the given time", () =>
       Effect.gen(function*() {
         const row = { owner: "host:1:u", roles: "acme,worker", version: "1", startedAt: 100 }
         yield* workers.present({ ...row, now: 100 })
@@ -824,7 +824,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual((JSON.parse(String(row?.identifiers)) as ReadonlyArray<string>).length, 100)
       }))
 
-    test("cause no other failure if they cannot be written", () =>
+    test("do not make record fail if they cannot be written", () =>
       Effect.gen(function*() {
         const row = { event: "account_deactivated", actorKind: "nobody" as "acme", detail: { via: "account" } } as const
         yield* audit.record(row)

@@ -88,7 +88,7 @@ const scripted = Effect.fnUntraced(function*() {
   return database
 })
 
-/** Returns the rights of a role to tables and columns, in the words of the service. */
+/** Returns the rights of a role to tables and columns, in the form in which the service names rights. */
 const granted = (admin: Client, user: string) =>
   Effect.map(
     query(
@@ -200,7 +200,7 @@ describe("the script that creates the roles", () => {
 })
 
 describe.each(everyRole)("the role %s without one of its rights", (role) => {
-  it.live("is named when the process starts, and in the log of the statement that needs the right", () => {
+  it.live("is reported when the process starts, and again when a statement needs the right", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const { admin, url } = yield* scripted()
@@ -228,7 +228,7 @@ describe.each(everyRole)("the role %s without one of its rights", (role) => {
           assert.match(String(fieldsOf(records, "db_statement_failed")[0]?.["error"]), words)
           yield* query(admin, `GRANT ${grantOf(right)} TO ${users[role]}`)
         }
-        // Without these two rights, a user cannot even look at the schema.
+        // Without either of these two rights, a user cannot check the schema.
         const migrations = yield* migrationsOf("postgres")
         yield* query(admin, `REVOKE SELECT ON schema_migrations FROM ${users[role]}`)
         assert.include(

@@ -10,8 +10,8 @@ import { databases, useDatabase } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 
 /*
- * A total is often counted in a different way from reading its list. It must equal the length of the list for all
- * filters.
+ * A total is often counted by another statement than the statement that reads the list. The total must equal the length
+ * of the list for all filters.
  */
 
 const profiles = ["default", "other"]

@@ -26,7 +26,7 @@ describe("splitPem", () => {
     }
   )
 
-  it("reads the headers of the old form", () => {
+  it("reads the headers of a key in the old form of PEM", () => {
     const text =
       "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAQID\n-----END RSA PRIVATE KEY-----\n"
     const [found] = Result.getOrThrow(splitPem(text, "nothing"))
@@ -34,7 +34,7 @@ describe("splitPem", () => {
     assert.deepStrictEqual(Buffer.from(found?.der ?? []), Buffer.from([1, 2, 3]))
   })
 
-  it("accepts text between blocks only where it is allowed", () => {
+  it("accepts text before a block only if the caller allows such text", () => {
     assert.include(fault(`subject=x\n${block}`), "line 1")
     assert.isTrue(Result.isSuccess(splitPem(`subject=x\n${block}issuer=y\n${block}`, "before")))
     assert.include(fault(`${block}trailing`), "outside")
@@ -43,7 +43,7 @@ describe("splitPem", () => {
     assert.deepStrictEqual(splitPem("", "nothing"), Result.succeed([]))
   })
 
-  it("refuses broken blocks and quotes nothing of them", () => {
+  it("refuses malformed blocks, and does not quote their content", () => {
     for (
       const text of [
         "-----BEGIN CERTIFICATE-----\nAQID\n",

@@ -39,7 +39,7 @@ describe("an ES256 signature", () => {
   const dsaEncoding = "ieee-p1363"
   const half = (octet: number) => Buffer.alloc(32, octet)
 
-  it("verifies whatever the lengths of R and S are when they are encoded as integers", () => {
+  it("verifies even if the DER integer R or S needs fewer or more than 32 octets", () => {
     const starts = new Set<string>()
     for (let time = 0; time < 20_000 && starts.size < 6; time++) {
       const signature = sign("sha256", input, { key: privateKey, dsaEncoding })
@@ -52,7 +52,7 @@ describe("an ES256 signature", () => {
     assert.strictEqual(starts.size, 6)
   })
 
-  it("gets the same verdict here as from Node.js, which verifies its raw form", () => {
+  it("gets the same verdict from verifyEs256 as from Node.js", () => {
     const good = sign("sha256", input, { key: privateKey, dsaEncoding })
     const [r, s] = [good.subarray(0, 32), good.subarray(32)]
     const forged = [half(0), half(1), half(0x80), half(0xff)].flatMap((

@@ -8,7 +8,7 @@ import { newRequestKey, readRequestKey, signByMac } from "../../../src/crypto/jo
 import { isFull } from "../../support/Full.ts"
 import { newEcKey, newRsaKey } from "../../support/Keys.ts"
 
-/* Checks the signatures that a relay makes with the cryptography of Node.js. */
+/* Uses the cryptography of Node.js to check the signatures that a relay makes. */
 
 const textOf = (part: string): string => Buffer.from(part, "base64url").toString()
 
@@ -59,7 +59,7 @@ describe("a key that signs requests", () => {
       if (isFull) assert.isAbove(short, 0)
     }))
 
-  it.effect("is different each time it is made, and is one unencrypted block of PEM that can be read back", () =>
+  it.effect("is generated anew each time, as one unencrypted block of PEM", () =>
     Effect.gen(function*() {
       const [first, second] = yield* Effect.all([newRequestKey, newRequestKey])
       assert.notStrictEqual(first, second)

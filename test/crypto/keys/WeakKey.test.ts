@@ -144,8 +144,8 @@ const root = (n: bigint): bigint => {
 }
 
 /**
- * Fermat's method does not need primes a -+ b. However, small factors would be found first, so the numbers must have
- * none.
+ * Fermat's method works even if a - b and a + b are not prime. However, a small factor would be found first, so neither
+ * number may have a small factor.
  */
 const isCloseOrSmall = (n: bigint, a: bigint, b: bigint): boolean => {
   for (let shift = 0n; shift < 2000n; shift++) {
@@ -163,7 +163,7 @@ describe("readSubjectKey", () => {
   }
   const modulus = (bits: number): bigint => (1n << BigInt(bits - 1)) | 0xabcdef1n
 
-  it("limits the length of RSA keys to the exact bit", () => {
+  it("accepts RSA keys of exactly 2048 to 8192 bits", () => {
     assert.strictEqual(refused(rsaSpki(modulus(2047), 65537n)), "key_size")
     assert.strictEqual(refused(rsaSpki(modulus(2048), 65537n)), "accepted")
     assert.strictEqual(refused(rsaSpki(modulus(8192), 65537n)), "accepted")

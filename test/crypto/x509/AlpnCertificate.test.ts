@@ -85,8 +85,8 @@ describe("a certificate that is accepted", () => {
         "keyUsage=keyCertSign",
         "subjectKeyIdentifier=hash"
       ]),
-    "long out of date": () => certificate(),
-    "SAN in other case": () => named(dns("A.eXample")),
+    "that expired long ago": () => certificate(),
+    "a name in another case": () => named(dns("A.eXample")),
     "a critical SAN": () =>
       certificate({ extensions: [ext("2.5.29.17", seq(dns(name)), true), acmeIdentifier(keyAuthorization)] }),
     "subject and issuer empty": () => certificate({ subject: seq() }),
@@ -111,14 +111,16 @@ describe("a certificate that is refused because it is not self-signed", () => {
     "issuer differs, signed by another key": () => certificate({ issuer: seq(cn(utf8("issuer"))), signer: other }),
     "signature empty": () => certificate({ signature: () => Buffer.alloc(0) }),
     "signature over other octets": () => certificate({ signature: () => sign("sha256", Buffer.from("x"), ecKey) }),
-    "another algorithm outside than inside": () => certificate({ outerAlgorithm: algorithms.rsa }),
-    "a digest that was not used": () => certificate({ outerAlgorithm: seq(oid("1.2.840.10045.4.3.3")) }),
-    "a key of no known kind": () => certificate({ spki: seq(seq(oid("1.3.6.1.4.1.99999.2")), bitString(hexed("00"))) }),
-    "a key that is no point": () =>
+    "another signature algorithm outside than inside": () => certificate({ outerAlgorithm: algorithms.rsa }),
+    "an algorithm with another digest than that of the signature": () =>
+      certificate({ outerAlgorithm: seq(oid("1.2.840.10045.4.3.3")) }),
+    "a key of an unknown type": () =>
+      certificate({ spki: seq(seq(oid("1.3.6.1.4.1.99999.2")), bitString(hexed("00"))) }),
+    "an EC key that is no point of its curve": () =>
       certificate({
         spki: seq(seq(oid("1.2.840.10045.2.1"), oid("1.2.840.10045.3.1.7")), bitString(Buffer.alloc(65, 4)))
       }),
-    "RSA 16384 with an exponent of its own width": () =>
+    "RSA 16384 with an exponent of the same length": () =>
       certificate({
         key: rsaKey,
         spki: rsaSpki(2n ** 16384n - 1n, 2n ** 16384n - 3n),
@@ -157,16 +159,16 @@ describe("a certificate that is refused because of its names", () => {
     "wildcard": () => named(dns("*.example")),
     "wildcard below the name": () => named(dns(`*.${name}`)),
     "another name": () => named(dns("b.example")),
-    "a name below": () => named(dns(`www.${name}`)),
-    "the name above": () => named(dns("example")),
+    "a subdomain of the name": () => named(dns(`www.${name}`)),
+    "the parent domain of the name": () => named(dns("example")),
     "trailing dot": () => named(dns(`${name}.`)),
     "U+0000 behind the name": () => named(dns(`${name}\0.b.example`)),
     "trailing space": () => named(dns(`${name} `)),
     "empty name": () => named(dns("")),
-    "a look-alike beyond ASCII": () => named(dns("\u0430.example")),
+    "a look-alike with a character that is not ASCII": () => named(dns("\u0430.example")),
     "two SAN extensions": () =>
       certificate({ extensions: [sanOf(dns(name)), sanOf(dns(name)), acmeIdentifier(keyAuthorization)] }),
-    "octets behind the names": () =>
+    "octets after the names": () =>
       certificate({
         extensions: [
           ext("2.5.29.17", Buffer.concat([seq(dns(name)), hexed("0500")])),

@@ -67,8 +67,8 @@ describe("the syntax of conditions", () => {
 })
 
 const table: ReadonlyArray<readonly [string, Array<Verdict>]> = [
-  // Each row has the results with pass, fail and undecided on the right, first for pass, then for fail, then for
-  // undecided on the left.
+  // Each row has nine results. The first three are those with pass on the left and with pass, fail and undecided on the
+  // right. The next three have fail on the left, and the last three have undecided on the left.
   ["and", ["pass", "fail", "undecided", "fail", "fail", "fail", "undecided", "fail", "undecided"]],
   ["or", ["pass", "pass", "pass", "pass", "fail", "undecided", "pass", "undecided", "undecided"]]
 ]
@@ -192,7 +192,7 @@ describe("any condition", () => {
     )
   })
 
-  it("is read from any text, or the error names a column of that text", () => {
+  it("can be read from any text, or the error names a column of the text", () => {
     const words = fc.array(fc.constantFrom("a", "not", "and", "OR", "(", ")", " ", "\t", "x_y", "\u{1f600}", "é", "-"))
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), words.map((parts) => parts.join(" "))), (text) => {

@@ -10,9 +10,9 @@ describe("the payload of a job", () => {
     const read = Schema.decodeUnknownResult(Schema.fromJsonString(schema))
     const print = Schema.encodeSync(Schema.fromJsonString(schema))
     const payload = Arbitrary.schema(schema)
-    // No event has a member with this name, because an assignment to it creates no member. No name of a member contains
-    // an escape either: V8 13.6 may read such a name as one that it has read before at the same place (in `{"\"":1}`
-    // after `{"\\":1}`, it reads the member `\`).
+    // No payload has a member `__proto__`, because an assignment to `__proto__` creates no member. No name of a member
+    // contains an escape either, because V8 13.6 may confuse such a name with a name that it has read before at the same
+    // place: after `{"\\":1}`, V8 reads the member of `{"\"":1}` as `\`.
     const plain = Arbitrary.filter(
       payload,
       (value) => !/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value))

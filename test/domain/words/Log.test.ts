@@ -26,12 +26,12 @@ describe("the vocabulary of the log", () => {
     return found
   }
 
-  it("declares no event that the code does not emit", () => {
+  it("declares only events that the code emits", () => {
     const said = new Set(files.flatMap(textsOf))
     assert.deepStrictEqual(Object.keys(events).filter((event) => !said.has(event)), [])
   })
 
-  it("takes the events of the engine and their fields from the engine, and no others", () => {
+  it("declares the events and fields of the engine, and no others, in the engine", () => {
     const said = new Set(files.filter((file) => file.startsWith(join("engine", ""))).flatMap(textsOf))
     assert.deepStrictEqual(
       Object.keys(events).filter((event) => said.has(event)).sort(),
@@ -41,7 +41,7 @@ describe("the vocabulary of the log", () => {
     assert.deepStrictEqual([...new Set(used)].sort(), Object.keys(engineFields).sort())
   })
 
-  it("declares no event that no test mentions", () => {
+  it("declares only events that a test mentions", () => {
     const tests = fileURLToPath(new URL("../..", import.meta.url))
     const spoken = readdirSync(tests, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".ts") && !name.endsWith("specified.ts"))
@@ -50,7 +50,7 @@ describe("the vocabulary of the log", () => {
     assert.deepStrictEqual(Object.keys(events).filter((event) => !known.has(event)), [])
   })
 
-  it("contains every event that the documents list, and no others except those in the list of this test", () => {
+  it("contains the events that the specification lists, the events in the list `own`, and no others", () => {
     const declared = Object.keys(events)
     assert.sameMembers(declared.filter((event) => !specified.has(event)), [...own])
     assert.deepStrictEqual([...specified].filter((event) => !(event in events)), [])
@@ -85,7 +85,7 @@ describe("the vocabulary of the log", () => {
     }
   })
 
-  it("uses the outcome failure for frequent failures too, but not for work that succeeded in the end", () => {
+  it("gives frequent failures the level debug, and gives work that succeeded in the end the outcome advisory", () => {
     const of = (outcome: string, level: string) =>
       declarations.filter(([, one]) => one.outcome === outcome && one.level === level).map(([event]) => event)
     assert.sameMembers(of("failure", "debug"), [

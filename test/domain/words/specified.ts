@@ -1,12 +1,11 @@
 /*
- * Names of log records, listed by hand as well as in their declarations: renaming or dropping a record breaks the
- * filters of users (docs/decisions/compatibility.md, "Each surface"). Names for surfaces that do not exist yet are
- * listed separately.
+ * Names of log records. They are listed here by hand in addition to their declarations, because renaming or dropping a
+ * record breaks the filters of users (docs/decisions/compatibility.md, "Each surface").
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
-/** Records of surfaces that already exist. */
+/** Records that the specification lists. */
 export const specified = words(`
   account_created account_deactivated account_found account_request_refused account_updated
   admin_account_contact_updated admin_account_deactivated admin_account_deleted admin_config_invalid
@@ -60,8 +59,8 @@ export const specified = words(`
 `)
 
 /**
- * Records to which the specification's table gives no level, or a level that the default filter shows. Records with
- * `debug` are listed separately.
+ * Records to which the specification's table gives no level, or a level that the default filter shows. Records with the
+ * level `debug` are not in this list.
  */
 export const shownByDefault = words(`
   server_listening profile_mounted profile_unmounted server_fatal_error profile_init_failed db_migration_failed

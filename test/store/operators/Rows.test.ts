@@ -10,7 +10,7 @@ import { column, sql } from "../../support/Graph.ts"
 import { ann, ben, idOf, is, person, secret, session, token } from "../../support/OperatorRows.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* What the statements about operators find, list, lock and write. */
+/* Tests what the statements about operators find, list, lock and write. */
 
 const whole = { limit: 10, offset: 0 }
 const second = { limit: 1, offset: 1 }
@@ -78,7 +78,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       assert.strictEqual(sessions.nameOf({ tokenHash: "0123456789abcdef0" }), "0123456789abcdef")
     }))
 
-  test("are listed by the name, the status and the effective role of the operator", () =>
+  test("are listed by name, and can be filtered by status and effective role", () =>
     Effect.gen(function*() {
       for (const [at, username] of ["eve", "dan", "cem", "ben", "ann"].entries()) yield* person(idOf(at), username)
       yield* sql("UPDATE admin_users SET role = NULL WHERE username = 'ann'")
@@ -131,7 +131,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       }))
   }
 
-  test("contain the written values and their time", () =>
+  test("contain the values that were written, and the time of the change", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       const facts = (columns: string, table = "admin_users") => column(`SELECT ${columns} FROM ${table}`)

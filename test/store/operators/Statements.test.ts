@@ -14,8 +14,8 @@ import { ann, ben, idOf, is, other, person, secret, session, token } from "../..
 import { useStore } from "../../support/UseTests.ts"
 
 /*
- * The conditions of statements about operators. When two changes are made at the same time, the condition refuses the
- * second. An operation that runs alone has already checked the same, so its statement is never refused.
+ * Tests the conditions in statements about operators. If two changes are made at the same time, a condition refuses the
+ * second change. An operation that runs alone checks the same before, so these tests execute the statements directly.
  */
 
 describe.each(databases)("statements about operators on $name", (backend) => {
@@ -53,7 +53,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* left, ["a2", "b0", "c1"])
     }))
 
-  test("store the time of each use of a token or a session once", () =>
+  test("store the use of a token or a session at most once in a period", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* apiTokens.insert({ ...token, now: 1, expiresAt: 1000 })

@@ -7,7 +7,7 @@ import { column, sql } from "../../support/Graph.ts"
 
 /* Compares the list of tables that `transfer` copies with the actual schema, so that nothing is left behind. */
 
-/** The types of columns in each engine, by their kind. */
+/** The type of a column in each engine, by the kind of the column. */
 const types = {
   sqlite: { uuid: "BLOB", text: "TEXT", bytes: "BLOB", int: "INTEGER", bool: "INTEGER" },
   postgres: { uuid: "uuid", text: "text", bytes: "bytea", int: "bigint", bool: "boolean" }
@@ -57,7 +57,7 @@ describe.each(databases)("the list of tables to copy, $name", (backend) => {
       }))
   )
 
-  it.effect("has each table after the tables that it refers to, and knows which tables number their rows", () =>
+  it.effect("has each table after the tables to which the table refers", () =>
     database.use(Effect.gen(function*() {
       const order = tables.map(({ name }) => name)
       for (const name of order) {

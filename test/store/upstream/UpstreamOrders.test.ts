@@ -7,7 +7,7 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The rows of orders at an upstream, and every condition in the statements that change them. */
+/* Tests the rows of orders at an upstream, and every condition in the statements that change these rows. */
 
 const profile = profileOf(configOf())
 const nobody = OrderId("01890000-0000-7000-8000-000000000000")
@@ -79,7 +79,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepStrictEqual([clientIp, clientPtr, userAgent, requestId], Array(4).fill(undefined))
     }))
 
-  test("exist at most once for an existing order, and are deleted with it", () =>
+  test("exist at most once for an existing order, and are deleted with the order", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const again = upstreamOrders.insert({ orderId, csr: Buffer.from("other"), client: {}, now: 200 })
@@ -92,7 +92,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM upstream_orders"), 0)
     }))
 
-  test("store the start of the first attempt, return it to later attempts, and do not start after they have ended", () =>
+  test("keep the start time of the first attempt, and do not start again after they have ended", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       assert.strictEqual(yield* upstreamOrders.start(orderId, 110), 110)
@@ -108,7 +108,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("keep the first order that was opened at the upstream, and ignore any that is opened later", () =>
+  test("keep the first order that was opened at the upstream, and ignore later ones", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
@@ -122,7 +122,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
     }))
 
-  test("count the requests for an order, and store the time of the last one, until the URL of the order is known", () =>
+  test("count the requests for an upstream order until the URL of that order is known", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const asked = (asks: number, now: number) => upstreamOrders.asked({ orderId, asks, now })
@@ -189,7 +189,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("store the URL of the certificate, and replace it with a later one", () =>
+  test("store the URL of the certificate, and replace this URL with a later one", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
@@ -202,7 +202,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.isUndefined((yield* upstreamOrders.find(other))?.certificateUrl)
     }))
 
-  test("end only if they are processing, never change again, and leave other rows unchanged", () =>
+  test("end only if they are processing, and never change again", () =>
     Effect.gen(function*() {
       const bystander = yield* inserted
       for (const from of statuses) {
@@ -222,7 +222,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepInclude(yield* stamps(bystander), { status: "processing", error: null })
     }))
 
-  test("store 2000 characters of the upstream's text, or nothing if there was no text", () =>
+  test("store at most 2000 characters of the upstream's error", () =>
     Effect.gen(function*() {
       for (
         const [error, kept] of [
