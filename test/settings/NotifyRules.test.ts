@@ -4,8 +4,8 @@ import { assert } from "vitest"
 import { accepted, found, minimal, refused } from "./Samples.ts"
 
 /*
- * Mistakes in [notify] and [admin.notify] are refused, or only reported while the section is off. Each message names the
- * key and quotes no value.
+ * Mistakes in [notify] and [admin.notify] are refused, or only reported while the section is off. Each message names
+ * the key and quotes no value.
  */
 
 const faultsOf = (toml: string) =>

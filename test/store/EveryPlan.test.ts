@@ -45,8 +45,8 @@ const small = new Set([
 
 /**
  * Statements with wide steps. `bound` says what limits the rows that they read, and `steps` matches the wide steps that
- * are allowed on SQLite. On PostgreSQL, any wide step of these statements is allowed, because PostgreSQL chooses plans by
- * the number of rows, and this database has too few rows.
+ * are allowed on SQLite. On PostgreSQL, any wide step of these statements is allowed, because PostgreSQL chooses plans
+ * by the number of rows, and this database has too few rows.
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
@@ -291,7 +291,7 @@ describe.each(databases)("every plan on $name", (backend) => {
   it.effect("finds the orders of an account, newest first, without sorting all of them", () =>
     database.use(Effect.gen(function*() {
       yield* grow
-      // PostgreSQL would sort these few rows, because sorting them is quick. The test checks that sorting is not necessary.
+      // PostgreSQL would sort these few rows, because sorting them is quick. The test checks that it need not sort.
       if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
       const alone =
         /WHERE o\.account_id (?:= \+\?|>= \$1 AND o\.account_id <= \$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/

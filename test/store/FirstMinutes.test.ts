@@ -15,8 +15,8 @@ import { profilesIn, work } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
 
 /*
- * Tests a new PostgreSQL database that has not gathered statistics yet. When the clients of an installation begin to send
- * requests, the connections of the service still use the plans that were made while every table was empty.
+ * Tests a new PostgreSQL database that has not gathered statistics yet. When the clients of an installation begin to
+ * send requests, the connections of the service still use the plans that were made while every table was empty.
  */
 
 const config = configOf()

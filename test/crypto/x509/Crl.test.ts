@@ -153,7 +153,7 @@ describe("revocation lists", () => {
 
   it.effect("are the same however their entries are divided into pieces", () =>
     Effect.gen(function*() {
-      const ca = caOfType("rsa-2048") // the signature of such a key is the same every time
+      const ca = caOfType("rsa-2048") // An RSA key makes the same signature each time.
       const entries = [entry("01"), entry("02", 4), entry("ff", 1)]
       const whole = yield* listOf(ca, entries)
       const pieces = yield* encoded(ca, [...entries.map((one) => encodeEntries([one])), new Uint8Array()])

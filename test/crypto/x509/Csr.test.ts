@@ -211,10 +211,10 @@ describe("the signature of a request", () => {
     ]
     for (const [csr, said] of cases) assert.deepStrictEqual([reason(csr), detail(csr)], ["signature_algorithm", said])
   })
-  it("may be an RSA signature without the NULL, which RFC 4055 requires to be accepted", () => {
+  it("may be an RSA signature whose algorithm lacks the NULL parameter, as RFC 4055 requires", () => {
     assert.strictEqual(reasonOf({ key: rsaKey, algorithm: seq(oid("1.2.840.113549.1.1.11")) }), "accepted")
   })
-  it("is refused with digest if SHA-1 or MD5 is named, in any notation", () => {
+  it("is refused with digest if its algorithm uses SHA-1 or MD5", () => {
     const ec = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-sha1"])), "digest")
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-md5"])), "digest")
@@ -233,7 +233,7 @@ describe("the signature of a request", () => {
 
 describe("the form of a request", () => {
   const good = csrOf({})
-  it("may have version 0, 1 or 2, because widely used clients write them, and no other version", () => {
+  it("may have version 0, 1 or 2, but no other version", () => {
     for (const version of [0n, 1n, 2n]) assert.strictEqual(reasonOf({ version: int(version) }), "accepted")
     for (const version of [int(3n), int(256n), der(0x02, hexed("ff")), hexed("0200"), hexed("0500")]) {
       assert.strictEqual(reasonOf({ version }), "undecodable", hex(version))
@@ -243,7 +243,7 @@ describe("the form of a request", () => {
       "The CSR is not a DER PKCS#10 request: the version is none of 0, 1 and 2, at octet 9."
     )
   })
-  it("causes a message that recognises PEM and an empty request, and otherwise says which octet is wrong", () => {
+  it("causes a message that says that the request is PEM, that it is empty, or at which octet it is wrong", () => {
     const sentence = "The CSR is not a DER PKCS#10 request: "
     const text = Buffer.from(pem("CERTIFICATE REQUEST", good))
     assert.strictEqual(detail(text), "The CSR is PEM; send the DER inside it, as base64url.")
@@ -261,7 +261,7 @@ describe("the form of a request", () => {
     assert.strictEqual(reason(Buffer.alloc(0)), "undecodable")
     assert.strictEqual(reason(seq(good.subarray(4), hexed("0500"))), "undecodable")
   })
-  it("is refused with undecodable if a length is indefinite or padded or an integer is padded, wherever this is", () => {
+  it("is refused with undecodable if any length in it is indefinite or padded, or any integer is padded", () => {
     assert.strictEqual(reason(Buffer.concat([hexed("3080"), good.subarray(4), hexed("0000")])), "undecodable")
     assert.strictEqual(reason(Buffer.concat([hexed("308300"), good.subarray(2)])), "undecodable")
     assert.strictEqual(reasonOf({ version: hexed("02020000") }), "undecodable")
@@ -323,7 +323,7 @@ describe("the names in a request", () => {
     assert.strictEqual(reasonOf({ extensions: [] }), "san_missing")
     assert.strictEqual(withSan(), "san_missing")
   })
-  it("may be in a common name alone", () => {
+  it("may be only in a common name", () => {
     const subject = seq(cn(utf8("a.example.com")))
     for (const parts of [{ attributes: [] }, { extensions: [] }, { extensions: [sanOf()] }]) {
       const read = accepted(csrOf({ ...parts, subject }))
@@ -382,7 +382,7 @@ describe("the names in a request", () => {
     assert.strictEqual(withSan(dns(hexed("ff2e61"))), "san_type")
     assert.strictEqual(withSan(dns("a".repeat(300))), "san_type")
   })
-  it("are refused with san_extra if the request has a second SAN or a second extension request, wherever it is", () => {
+  it("are refused with san_extra if the request has a second SAN or a second extension request", () => {
     const request = (...extensions: ReadonlyArray<Uint8Array>) => seq(...extensions)
     const one = request(sanOf(good))
     assert.strictEqual(reasonOf({ extensions: [sanOf(good), sanOf(good)] }), "san_extra")
@@ -485,7 +485,7 @@ describe("common names", () => {
       ]
     ) assert.include(["common_name", "undecodable"], refusedAs(value), value.toString("hex"))
   })
-  it("are refused if they are in other scripts, and are ignored if they are free text", () => {
+  it("are refused if they look like DNS names in other scripts, and are ignored if they are free text", () => {
     assert.strictEqual(refusedAs(utf8("bücher.example")), "common_name")
     assert.strictEqual(refusedAs(utf8("ａ.example.com")), "common_name")
     assert.strictEqual(refusedAs(utf8("a。example。com")), "common_name")
@@ -494,7 +494,7 @@ describe("common names", () => {
     assert.deepStrictEqual(found(utf8("10.0.0.5")), Result.succeed(["10.0.0.5"]))
     assert.deepStrictEqual(found(utf8("")), Result.succeed([]))
   })
-  it("are kept without a dot only if they are among the names, and the first suitable one becomes the name of the leaf", () => {
+  it("include the common name of the leaf, which is the first that is among the names and is not too long", () => {
     const long = `${"a".repeat(60)}.example.com`
     const csr = accepted(csrOf({
       extensions: [sanOf(dns("localhost"), dns(long))],
@@ -555,7 +555,7 @@ describe("checkCsrNames", () => {
       "The CSR has the common name free\\u{20}text and 1 more, which the order lacks."
     )
   })
-  it("mentions the name in its message", () => {
+  it("mentions the additional name in its message", () => {
     const refused = checkCsrNames(csr, ["a.example.com"])
     assert.isTrue(Result.isFailure(refused) && refused.failure.detail.includes("b.example.com"))
   })

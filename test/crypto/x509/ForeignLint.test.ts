@@ -28,7 +28,7 @@ import {
   utf8
 } from "../Pki.ts"
 
-/* Chains that a program or an upstream made, perhaps with fields that it copied from a request. */
+/* Tests the check of chains that a program or an upstream made, perhaps with fields copied from a request. */
 
 const name = "a.example"
 const date = (at: number) =>
@@ -157,7 +157,7 @@ describe("a leaf that another CA made", () => {
     assert.strictEqual(withExtensions(constraints("3000"), constraints("30030101ff")), "usages")
   })
 
-  it("is refused if its common name is not one of the order", () => {
+  it("is refused if its common name is not a name of the order", () => {
     assert.isUndefined(withSubject(seq(cn(utf8(name)))))
     assert.isUndefined(withSubject(seq(cn(der(0x13, Buffer.from("A.Example"))))))
     assert.strictEqual(withSubject(seq(cn(utf8("b.example")))), "subject")

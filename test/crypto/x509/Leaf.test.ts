@@ -163,7 +163,7 @@ describe("leaves", () => {
       }
     }))
 
-  it.effect("verify and have different serials, in six hundred leaves", () =>
+  it.effect("have valid signatures and different serials in six hundred leaves", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const serials = new Set<string>()
@@ -180,7 +180,7 @@ describe("leaves", () => {
       assert.strictEqual(serials.size, 600)
     }))
 
-  it.effect("verify when sixty of them are signed at once on the thread pool", () =>
+  it.effect("pass the lint when sixty of them are signed at once on the thread pool", () =>
     Effect.gen(function*() {
       const ca = caOfType("rsa-2048")
       const requests = Array.from({ length: 60 }, (_, i) => requestOf({ names: [`n${i}.example.com`] }))
@@ -202,7 +202,7 @@ describe("leaves", () => {
   // One of the two numbers of an ECDSA signature is below 2^247 once in 256 times, and is then encoded in fewer octets.
   const many = isFull ? 10_000 : 500
   for (const [type, most] of [["ecdsa-p256", 32], ["ecdsa-p384", 48]] as const) {
-    it.effect(`verify, and have each number of their signature in as few octets as DER requires (${many} leaves of ${type})`, () =>
+    it.effect(`have signatures that verify and whose numbers are as short as DER requires (${many} leaves of ${type})`, () =>
       Effect.gen(function*() {
         const { issuer, privateKey } = caOfType(type)
         const publicKey = createPublicKey(privateKey)

@@ -14,7 +14,7 @@ import { DAY, newSerial, NOW } from "../Ca.ts"
 const make = (host: string, now = NOW) => generateTlsPair({ host, now, serial: newSerial() })
 
 describe("generateTlsPair", () => {
-  it.effect("writes the host as a DNS name or as an IP address, whichever it is", () =>
+  it.effect("writes the host into the SAN as a DNS name or as an IP address", () =>
     Effect.gen(function*() {
       const long = `${"a".repeat(63)}.${"b".repeat(63)}.example.com`
       for (
@@ -64,7 +64,7 @@ describe("generateTlsPair", () => {
       (server) => Effect.sync(() => server.close())
     )
 
-  it.live("makes a pair for a server that a client accepts if it trusts only this certificate", () =>
+  it.live("makes a pair with which a server is accepted by a client that trusts only this certificate", () =>
     Effect.gen(function*() {
       // The client compares the dates with the real clock.
       for (const host of ["localhost", "127.0.0.1"]) {
@@ -73,7 +73,7 @@ describe("generateTlsPair", () => {
       }
     }))
 
-  it.live("makes a second pair, and a client that trusts both certificates accepts either pair", () =>
+  it.live("makes a pair whose renewed certificate is accepted by a client that trusts both certificates", () =>
     Effect.gen(function*() {
       const now = yield* realNow
       const pair = yield* make("localhost", now)
@@ -116,7 +116,7 @@ describe("isOwnTlsCertificate", () => {
       )
     }))
 
-  it.effect("is also true for the next certificate, which has the same key", () =>
+  it.effect("is also true for a renewed certificate with the same key", () =>
     Effect.gen(function*() {
       const pair = yield* make("localhost")
       const serial = newSerial()

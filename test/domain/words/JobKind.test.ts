@@ -11,8 +11,8 @@ describe("the payload of a job", () => {
     const print = Schema.encodeSync(Schema.fromJsonString(schema))
     const payload = Arbitrary.schema(schema)
     // No payload has a member `__proto__`, because an assignment to `__proto__` creates no member. No name of a member
-    // contains an escape either, because V8 13.6 may confuse such a name with a name that it has read before at the same
-    // place: after `{"\\":1}`, V8 reads the member of `{"\"":1}` as `\`.
+    // contains an escape either, because V8 13.6 may confuse such a name with a name that it has read before at the
+    // same place: after `{"\\":1}`, V8 reads the member of `{"\"":1}` as `\`.
     const plain = Arbitrary.filter(
       payload,
       (value) => !/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value))

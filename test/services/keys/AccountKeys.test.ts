@@ -30,7 +30,7 @@ describe("AccountKeys", () => {
       }
     }).pipe(Effect.provide(AccountKeys.layer)))
 
-  it.effect("returns the key of the row even if the account has another key by now", () =>
+  it.effect("returns the key of the given row even if another key of the account was stored before", () =>
     Effect.gen(function*() {
       const keys = yield* AccountKeys
       const [former, present] = [imported(), imported()]

@@ -20,7 +20,7 @@ const margin = ttlSeconds / 10
 
 const together = { concurrency: "unbounded" } as const
 
-/** Makes the nonces of a process over a database. */
+/** Makes the service Nonces as one process has it, with this database. */
 const noncesOver = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.fresh(Layer.provide(
@@ -100,7 +100,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isBelow(taken, batch)
       }))
 
-    test("gives no nonce of whose lifetime more than a tenth is over", (nonces) =>
+    test("gives no nonce that has used up more than a tenth of its lifetime", (nonces) =>
       Effect.gen(function*() {
         for (let now = 0; now < 4 * ttlSeconds; now += 7) {
           yield* TestClock.setTime(now * 1000)
@@ -111,14 +111,14 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("gives no nonce while none can be stored, and gives one again as soon as one is stored", (nonces) =>
+    test("gives no nonce while nonces cannot be stored, and gives nonces again afterwards", (nonces) =>
       Effect.gen(function*() {
         const given = yield* withoutTable(Effect.replicateEffect(nonces.issue, 50, together))
         assert.deepStrictEqual(given.filter((nonce) => nonce !== undefined), [])
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("fails if the database does not answer", () =>
+    test("gives no nonce if the database does not answer", () =>
       Effect.gen(function*() {
         const asked = yield* Deferred.make<void>()
         const silent = before(database.driver(), Effect.andThen(Deferred.succeed(asked, undefined), Effect.never))
@@ -129,7 +129,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isUndefined(yield* Fiber.join(asking))
       }))
 
-    test("still works for the others if the first caller leaves", () =>
+    test("gives the other callers their nonces if the first caller leaves", () =>
       Effect.gen(function*() {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const driver = before(
@@ -168,7 +168,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("does not look up a nonce whose client has left while others were looked up", (nonces) =>
+    test("leaves a nonce unspent if its client leaves before the look-up", (nonces) =>
       Effect.gen(function*() {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow = yield* noncesOver(
@@ -180,8 +180,8 @@ describe.each(databases)("nonces on $name", (backend) => {
         const leaving = yield* Effect.forkChild(slow.spend(left))
         const waiting = yield* Effect.forkChild(slow.spend(last))
         yield* Effect.yieldNow
-        // On SQLite, the batch contains every caller that waits when the statement runs, and so not the one that has
-        // left.
+        // On SQLite, the batch contains the callers that wait when the statement runs. The caller that has left is not
+        // among them.
         yield* Fiber.interrupt(leaving)
         yield* Deferred.succeed(go, undefined)
         assert.deepStrictEqual([yield* Fiber.join(spending), yield* Fiber.join(waiting)], ["fresh", "fresh"])
@@ -217,7 +217,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("keeps the prepared nonces when an unknown one is presented", (nonces) =>
+    test("keeps the prepared nonces when an unknown nonce is presented", (nonces) =>
       Effect.gen(function*() {
         yield* issued(nonces)
         const before = yield* stored
@@ -226,7 +226,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* stored, before)
       }))
 
-    test("reads the signer together with the nonce, and uses up no nonce if the signer has changed", (nonces) =>
+    test("reads the signer together with the nonce, and keeps the nonce unspent if the signer has changed", (nonces) =>
       Effect.gen(function*() {
         const [id, other] = [yield* addAccount("p", "key of one"), yield* addAccount("p", "key of another")]
         const pubkey = Buffer.from("key of one")
@@ -283,7 +283,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         for (const changed of [{ profile: "q" }, { pubkey: Buffer.from("former key") }]) {
           const [nonce, first] = [yield* issued(nonces), yield* issued(nonces)]
           const mine = { nonce, profile: "p", accountId, pubkey }
-          // The others come while the statement for the first one runs, so they form one batch.
+          // The other requests come while the statement for the first request runs, so they form one batch.
           const verdicts = yield* Effect.forEach(
             [{ ...mine, nonce: first }, { ...mine, ...changed }, mine],
             nonces.spendSigned,
@@ -298,7 +298,7 @@ describe.each(databases)("nonces on $name", (backend) => {
       }))
 
     if (backend.dialect === "postgres") {
-      test("locks no nonce while it waits for another, with a signer or without", (nonces) =>
+      test("locks no nonce while it waits for the lock of another nonce", (nonces) =>
         Effect.gen(function*() {
           const pubkey = Buffer.from("key of one")
           const accountId = yield* addAccount("p", "key of one")
@@ -309,7 +309,7 @@ describe.each(databases)("nonces on $name", (backend) => {
             Effect.gen(function*() {
               yield* other.begin(connection)
               yield* connection.executeRaw(`SELECT 1 FROM nonces WHERE value = '${signed}' FOR UPDATE`, [])
-              // The others come while the statement for the first one runs.
+              // The other nonces come while the statement for the first nonce runs.
               const spending = yield* Effect.forkChild(Effect.all([
                 nonces.spend(first),
                 nonces.spend(plain),
@@ -325,7 +325,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }))
     }
 
-    test("leaves a signer whose row cannot be read to a separate look-up, and answers the others", (nonces) =>
+    test("returns nothing for a signer whose row cannot be read, and answers the other requests", (nonces) =>
       Effect.gen(function*() {
         const [good, bad] = [yield* addAccount("p", "good"), yield* addAccount("p", "bad")]
         yield* sql(
@@ -345,7 +345,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isUndefined(two)
       }))
 
-    test("accepts one of a hundred and fifty requests that present one nonce at once", (nonces) =>
+    test("accepts one of a hundred and fifty requests that present the same nonce at once", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
         const verdicts = yield* Effect.replicateEffect(nonces.spend(nonce), 150, together)
@@ -367,7 +367,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.sameMembers(fresh, given)
       }))
 
-    test("accepts a nonce that another process issued, but only once by both processes", (nonces) =>
+    test("accepts a nonce that another process issued, but only once in both processes together", (nonces) =>
       Effect.gen(function*() {
         const other = yield* noncesOver(yield* database.another)
         const nonce = yield* issued(other)
@@ -377,7 +377,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         )
       }))
 
-    test("accepts no other text, alone or among nonces, and such a text uses up no nonce", (nonces) =>
+    test("refuses every text that is not a nonce, and uses up no nonce for such a text", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
         const before = yield* stored
@@ -432,7 +432,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("accepts a nonce of an older version until the end of its second", (nonces) =>
+    test("accepts a nonce that an older version made until the end of its last second", (nonces) =>
       Effect.gen(function*() {
         const [first, second] = ["a", "b"].map((letter) => letter.repeat(43)) as [string, string]
         yield* sql(`INSERT INTO nonces (value, created_at) VALUES ('${first}', 1000000), ('${second}', 1000000)`)
@@ -442,7 +442,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(second), "expired")
       }))
 
-    test("accepts nonces one second before the end of their lifetime but not one second after it, and nonces from the future if the clock was set back", (nonces) =>
+    test("accepts nonces one second before the end of their lifetime but not one second after the end, and nonces from the future if the clock was set back", (nonces) =>
       Effect.gen(function*() {
         const now = 1_000_000_000
         for (const [later, verdict] of [[ttlSeconds - 1, "fresh"], [ttlSeconds + 1, "expired"], [-3600, "fresh"]]) {
@@ -469,7 +469,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(yield* Effect.forEach(given, nonces.spend, together), given.map(() => "fresh"))
       }))
 
-    test("reports to every waiting caller if a transaction cannot begin", (nonces) =>
+    test("reports a failure to every waiting caller if a transaction cannot begin", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
         let reachable = false
@@ -497,7 +497,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* dying.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("still answers the others if a caller leaves", () =>
+    test("answers the other callers if one caller leaves", () =>
       Effect.gen(function*() {
         const [sent, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const driver = database.driver()

@@ -15,7 +15,7 @@ import { configOf } from "../../support/Graph.ts"
 import { deliveries, issued, payload } from "../../support/Notified.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* What the log says about sections of notifications, and which of their templates are refused. */
+/* Tests what the log says about the sections of notifications, and which templates are refused. */
 
 const logged = <A, E>(self: Effect.Effect<A, E>) =>
   Effect.gen(function*() {
@@ -88,14 +88,14 @@ script_path = "/nowhere/tell"
       ])
     }))
 
-  it.live("names files that belong to no message", () =>
+  it.live("names template files that belong to no message", () =>
     Effect.gen(function*() {
       const { at, toml } = withTemplates({ "webhook/account_created.j2": "made", "webhook/acount_created.j2": "x" })
       const found = yield* logged(Effect.scoped(Layer.build(deliveries(toml))))
       assert.deepStrictEqual(found, [["notify_template_unused", join(at, "webhook/acount_created.j2")]])
     }))
 
-  it.live("has a record about an event that could not be queued, and nothing else fails", () =>
+  it.live("has a record about a notification that could not be queued", () =>
     Effect.gen(function*() {
       const failing = Notifier.of({
         isWanted: () => true,
@@ -134,7 +134,7 @@ describe("a folder of templates", () => {
       )
     }))
 
-  it.live("replaces the texts for which it has files and no others", () =>
+  it.live("replaces only the texts for which it has files", () =>
     Effect.gen(function*() {
       const at = folder({ "webhook/certificate_issued.j2": "{{ names }} is there\n" })
       const section = configOf(`[notify]\ntemplate_dir = "${at}"\n`).notify

@@ -11,7 +11,7 @@ import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { issued, payload } from "../../support/Notified.ts"
 import { receivers, refusalsOf } from "./Published.ts"
 
-/* The examples of docs/notifications.md: each is accepted, and each body fits what its receiver documents. */
+/* Tests that the examples in docs/notifications.md are accepted, and that their receivers would accept the bodies. */
 
 const text = readFileSync(new URL("../../../docs/notifications.md", import.meta.url), "utf8")
 const blocks = (language: string) =>
@@ -32,7 +32,7 @@ const eventOf = (event: NotificationEvent): Payload =>
     ? issued({ identifiers: ["a.example"] })
     : payload(event, { username: nasty, identifier: nasty, error: nasty, challenge_type: "http-01", user_agent: nasty })
 
-/** Makes an event with the longest possible value of everything that others write. A message names ten names. */
+/** Makes an event with the longest value of each member that others can write. A message contains at most ten names. */
 const longest = (event: NotificationEvent): Payload => {
   const name = (number: number) => `${number}.${"x".repeat(253)}`.slice(0, 253)
   const names = Array.from({ length: 1000 }, (_, number) => name(number))
@@ -82,7 +82,7 @@ describe("docs/notifications.md", () => {
     }
   })
 
-  it("has templates in every supported language", () => {
+  it("has only templates that use the supported syntax", () => {
     for (const template of blocks("text")) assert.isUndefined(outsideSubset("document", template))
   })
 

@@ -10,7 +10,7 @@ import { deliver, deliveries, deliveryId, issued, payload } from "../../support/
 import { freePort } from "../../support/Ports.ts"
 import { rawServer } from "../../support/RawServer.ts"
 
-/* Mail over real SMTP, read by a library that did not write it. */
+/* Tests mail over real SMTP. The library that reads the mail is not the library that writes it. */
 
 const trustedByDefault = Tls.getCACertificates()
 let pair: { readonly cert: string; readonly key: string }
@@ -206,7 +206,7 @@ describe("the connection to a mail server", () => {
       })
   )
 
-  it.live("is never used without TLS if the server does not offer it", () =>
+  it.live("is not used if the server does not offer TLS", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const failed = yield* refusal(section(server.port, "smtp_security = \"starttls\""))
@@ -252,7 +252,7 @@ describe("a mail", () => {
       assert.deepInclude({ ...yield* refusal(section(server.port)) }, { hope, status })
     }))
 
-  it.live("goes only once to a recipient who was accepted if another one was refused", () =>
+  it.live("is not sent again to an accepted recipient if another recipient was refused", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({
         onRcptTo: ({ address }, _, done) => address.startsWith("two") ? done(answering(550)) : done()

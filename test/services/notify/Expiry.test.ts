@@ -5,7 +5,7 @@ import { compileMessages } from "../../../src/services/notify/MessageTemplates.t
 import { configOf } from "../../support/Graph.ts"
 import { payload } from "../../support/Notified.ts"
 
-/* The messages about certificates that expire. */
+/* Tests the messages about certificates that expire. */
 
 const day = 86_400
 const at = 1_927_947_906
@@ -47,7 +47,7 @@ describe("the message about the expiry of a CA", () => {
 })
 
 describe("the digest", () => {
-  it.effect("says how many certificates expire, how many of them were replaced, and which is the first", () =>
+  it.effect("says how many certificates expire, how many of them were replaced, and which expires first", () =>
     Effect.gen(function*() {
       const { letter, message } = yield* compiled
       const said = (total: number, superseded: number, ...certificates: ReadonlyArray<object>) =>

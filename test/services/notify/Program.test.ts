@@ -29,7 +29,7 @@ const gone = (pid: number) =>
   })
 
 describe("a program", () => {
-  it.live("gets its data through its input and its variables, and nothing else of the service", () =>
+  it.live("gets its data through standard input and variables, and no other variable of the service", () =>
     Effect.gen(function*() {
       const to = freshDirectory()
       yield* told(
@@ -53,7 +53,7 @@ describe("a program", () => {
       ])
     }))
 
-  it.live("gets every variable for every event, even those without a value, which are empty", () =>
+  it.live("gets every variable for every event, and a variable without a value is empty", () =>
     Effect.gen(function*() {
       const to = freshDirectory()
       const digest = payload("certificates_expiring", { certificates: [], account_id: "x", order_id: "y" })
@@ -94,7 +94,7 @@ describe("a program", () => {
     )
 
     it.live.each([259, 520, 5000])(
-      "is started with an empty variable for %i names, and the log says so",
+      "is started with an empty variable for %i names, and the log reports the omission",
       (count) =>
         Effect.gen(function*() {
           const { names, records } = yield* toldOf(longest(count))
