@@ -2,9 +2,9 @@ import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
 /*
- * Schemas of what receivers accept, according to what they publish. Each has only the members that the examples of
- * docs/notifications.md use, with the limits that the receiver names. Each was written by hand from the source that is
- * named above it.
+ * Schemas of the bodies that receivers accept. Each schema was written by hand from the document that is named above
+ * the schema. A schema has only the members that the examples in docs/notifications.md use, with the limits of the
+ * receiver.
  */
 
 type Schema = Readonly<Record<string, unknown>>
@@ -31,7 +31,7 @@ const card = object({
   }
 })
 
-/** Names of labels with their values. A label with an empty value would not exist. */
+/** Names of labels with their values. A label with an empty value counts as absent. */
 const labels: Schema = {
   type: "object",
   propertyNames: { pattern: "^[a-zA-Z_][a-zA-Z0-9_]*$" },
@@ -44,7 +44,7 @@ const schemas: { readonly [receiver: string]: Schema } = {
   // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks; for the length,
   // https://docs.slack.dev/reference/methods/chat.postMessage
   slack: object({ text: text({ maxLength: 40_000 }) }),
-  // https://developers.mattermost.com/integrate/webhooks/incoming, "Parameters"; a post has 16,383 characters.
+  // https://developers.mattermost.com/integrate/webhooks/incoming, "Parameters"; a post has at most 16,383 characters.
   mattermost: object({ text: text({ maxLength: 16_383 }), username: text({ maxLength: 64 }) }),
   // https://matrix-org.github.io/matrix-hookshot/latest/setup/webhooks.html, "Webhook Handling"
   matrix: object({ text: text(), username: text() }),
@@ -87,7 +87,7 @@ const schemas: { readonly [receiver: string]: Schema } = {
       startsAt: { type: "string", format: "date-time" }
     })
   },
-  // Schemas of this project: what the document says about the default body and about the example.
+  // These two schemas are about the default body and about the example of a body that an operator writes.
   chat: object({ text: text() }),
   own: object({
     id: { type: "string", format: "uuid" },

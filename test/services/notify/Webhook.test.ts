@@ -17,7 +17,7 @@ const refusal = (toml: string, fields = issued()) =>
   Effect.provide(Effect.flip(deliver("webhook", "chat", fields)), deliveries(toml))
 
 describe("a webhook", () => {
-  it.live("sends the message as JSON, with its own headers", () =>
+  it.live("sends the message as JSON, with the configured headers", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const more =
@@ -93,7 +93,7 @@ describe("a webhook", () => {
       )
     }))
 
-  it.live("may get a date as the time to try again", () =>
+  it.live("accepts a date in the header Retry-After", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver((response) => {
         response.writeHead(503, { "retry-after": new Date(Date.now() + 600_000).toUTCString() }).end()
@@ -147,7 +147,7 @@ describe("a webhook", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("is no target if it is not in the configuration", () =>
+  it.live("is not sent if it is not in the configuration", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver(fine)
       const failed = yield* Effect.provide(Effect.flip(deliver("webhook", "other")), deliveries(chat(port)))

@@ -49,8 +49,8 @@ describe("a receiver whose certificate", () => {
   it.live.each<readonly [what: string, name: string, said: RegExp]>([
     ["has expired", "expired", /certificate has expired/],
     ["is not valid yet", "early", /certificate is not yet valid/],
-    ["is another's", "other", /receiver\.example\. is not in the cert's altnames: DNS:other\.example/],
-    ["is of many others", "many", /is not in the cert's altnames: DNS:\*\*\*-0\.example/],
+    ["is for another name", "other", /receiver\.example\. is not in the cert's altnames: DNS:other\.example/],
+    ["is for many other names", "many", /is not in the cert's altnames: DNS:\*\*\*-0\.example/],
     ["is signed by itself", "own", /self-signed certificate/],
     [
       "is of an unknown CA",
@@ -70,7 +70,7 @@ describe("a receiver whose certificate", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("is valid for the name in its URL gets the message", () =>
+  it.live("is valid for the name in the URL gets the message", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine, shown.get("right"))
       assert.strictEqual((yield* attempt(port))._tag, "Success")

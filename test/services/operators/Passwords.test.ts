@@ -27,7 +27,7 @@ describe("hashes of passwords", () => {
         assert.deepStrictEqual(yield* verify("Tramway", one), { _tag: "Wrong" })
       })))
 
-  test("cost as much and never match if the user is unknown or the stored hash is unreadable", () => {
+  test("take as much work, and never match, if the user is unknown or the stored hash is unreadable", () => {
     const asked: Array<number> = []
     const counted: Derive = (password, salt, iterations) =>
       Effect.andThen(Effect.sync(() => void asked.push(iterations)), derive(password, salt, iterations))
@@ -91,7 +91,7 @@ describe("hashes of passwords", () => {
     Effect.provideService(self, currentPeer, peerOf(address))
   const settled = Effect.repeat(Effect.yieldNow, { times: 100 })
 
-  test("are shared fairly, so that sixty hosts of one network cannot keep out other clients, who are next", () =>
+  test("are computed fairly, so that a client is next even while sixty hosts of another network wait", () =>
     Effect.gen(function*() {
       const begun: Array<string> = []
       const gates: Array<Deferred.Deferred<void>> = []
@@ -133,7 +133,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("that find no place in the queue count against a client that already waits there, and against no other client", () =>
+  test("that find no place in the queue count only against a client that already waits in the queue", () =>
     Effect.gen(function*() {
       const { held, letGo } = yield* heldHashes
       yield* withPasswords({ derive: held }, ({ verify }) =>
@@ -156,7 +156,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("do not wait for those of strangers if the operator is signed in", () =>
+  test("for a signed-in operator do not wait for the hashes of strangers", () =>
     Effect.gen(function*() {
       const { held, letGo, running } = yield* heldHashes
       yield* withPasswords({ derive: held, recoveryIterations: 1 }, ({ findCode, hash, hashCodes, verify }) =>
@@ -192,7 +192,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("are computed outside the event loop, which can run between any two of them however many wait", () =>
+  test("are computed outside the event loop, which runs between them however many wait", () =>
     withPasswords({ iterations: 50_000 }, ({ hash }) =>
       Effect.gen(function*() {
         let turns = 0

@@ -16,7 +16,7 @@ import { configOf } from "../../support/Graph.ts"
 import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/** Makes a policy whose only rule allows what the check passes. */
+/** Makes a policy whose only rule allows the requests that pass the check. */
 const policyOf = (check: string, extra = "") =>
   configOf(`filter.rules = ["r"]
 [filter.rule.r]
@@ -71,7 +71,7 @@ deny = ["10.1.0.0/16"]`)))))
 })
 
 describe("path", () => {
-  it.effect("compares the path with globs, those of deny first", () =>
+  it.effect("compares the path with the globs of deny, and then with the globs of allow", () =>
     Effect.gen(function*() {
       for (const path of ["/crl", "/acct/1"]) assert.strictEqual(shown(yield* connecting("::1", path)), allowed)
       for (const path of ["/crl/", "/acct/1/orders", "/CRL", "/%63rl"]) {
@@ -101,7 +101,7 @@ describe("identifiers", () => {
       }
     }).pipe(Effect.provide(names(`allow = ["*.example.com"]\nallow_wildcards = true`))))
 
-  it.effect("requires that every name pass, and lists the failing ones", () =>
+  it.effect("requires that every name pass, and lists the names that fail", () =>
     Effect.gen(function*() {
       const decision = yield* ordering("::1", ["a.x", "b.y", "c.x", "d.y"])
       assert.strictEqual(shown(decision), "Denied: not allowed: b.y, d.y")
@@ -142,7 +142,7 @@ describe("identifiers", () => {
       `allow = ["a.x"]\nallow_regex = ["host[0-9]+\\\\.x"]\ndeny = ["secret.*"]\ndeny_regex = ["top.*"]`
     ))))
 
-  it.effect("refuses types that are not listed", () =>
+  it.effect("refuses common names if allowed_types lists only dns", () =>
     Effect.gen(function*() {
       assert.strictEqual(
         shown(yield* ordering("::1", ["a.x", "cn:a.x"])),
@@ -256,7 +256,7 @@ describe("reverse_dns", () => {
     })
   const refused = (ip: string, why: string) => `Denied: the client address ${ip} ${why}`
 
-  it.live("accepts a name only if it resolves to the address itself", () =>
+  it.live("accepts a name only if the name resolves to the client address", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -305,7 +305,7 @@ describe("reverse_dns", () => {
       ...Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`m${n}.corp.example`, { A: ["192.0.2.99"] }]))
     }))
 
-  it.live("accepts, without lists, any name that resolves to the address", () =>
+  it.live("accepts any name that resolves to the client address if the check has no lists", () =>
     over("", () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -347,7 +347,7 @@ describe("reverse_dns", () => {
         const first = queries.length
         yield* connecting("192.0.2.7")
         assert.deepStrictEqual(queries.slice(first).map(({ type }) => type), ["PTR"])
-        // The address of six.corp.example is not to be cached.
+        // The address of six.corp.example has no TTL, so it is not cached.
         yield* connecting("2001:db8::7")
         const third = queries.length
         yield* connecting("2001:db8::7")
@@ -517,7 +517,7 @@ describe("custom", () => {
         "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
       ))))
 
-  it.live("gives the script the documented variables of the request", () =>
+  it.live("gives the script each documented value of ACME_FILTER_STAGE", () =>
     Effect.gen(function*() {
       const row = /\| `ACME_FILTER_STAGE` +\| (.*) \|/.exec(text("docs/policy.md"))?.[1] ?? ""
       const words = [...row.matchAll(/`([^`]+)`/g)].map(([, word]) => word)

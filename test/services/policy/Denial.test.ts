@@ -5,7 +5,7 @@ import type { Decision } from "../../../src/services/policy/Policy.ts"
 import { configOf } from "../../support/Graph.ts"
 import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
 
-/* The check that a refusal quotes, and the names that the refusal lists. */
+/* Tests which check a refusal quotes, and which names the refusal lists. */
 
 interface Written {
   readonly rules: ReadonlyArray<string>
@@ -64,7 +64,7 @@ const refusing = (check: string | undefined, detail: string, ...names: ReadonlyA
 describe("a request that no rule allows", () => {
   const teams = { rules: ["allow print", "allow web"] }
 
-  it.effect("is explained by the last rule that could have allowed it, without names of other requests", () =>
+  it.effect("is explained by the last rule that could have allowed it, with the names that no rule allows", () =>
     Effect.gen(function*() {
       const refused = refusing("web", "not allowed: x.other", "x.other")
       assert.deepStrictEqual(yield* asked(["a.web.example", "x.other"], teams), refused)
@@ -79,13 +79,13 @@ describe("a request that no rule allows", () => {
       )
     }))
 
-  it.effect("is explained by every rule, not only by the first and the last", () =>
+  it.effect("is explained without a name that any rule allows, not only the first or the last rule", () =>
     Effect.map(
       asked(["a.web.example", "x.other"], { rules: ["allow print", "allow web", "allow print and short"] }),
       (told) => assert.deepStrictEqual(told, refusing("print", "not allowed: x.other", "x.other"))
     ))
 
-  it.effect("has no refused name if some rule permits each of its names", () =>
+  it.effect("has no refused name if each of its names is allowed by some rule", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* asked(["a.print.example", "a.web.example"], teams),
@@ -93,7 +93,7 @@ describe("a request that no rule allows", () => {
       )
     }))
 
-  it.effect("is explained by the parts of a condition that decided the condition", () =>
+  it.effect("is explained by the part of a condition that decided the result", () =>
     Effect.gen(function*() {
       const names = ["a.print.example", "x.other"]
       const only = refusing("web", "not allowed: x.other", "x.other")
@@ -128,7 +128,7 @@ describe("a request that no rule allows", () => {
 })
 
 describe("a request that a rule denies", () => {
-  it.effect("is explained with the rule's name, and only with its own failed check", () =>
+  it.effect("is explained with the name of the rule, and only with a failed check of this rule", () =>
     Effect.gen(function*() {
       const said = { rule: "r2", check: undefined, detail: "refused by rule r2", names: [] }
       assert.deepStrictEqual(yield* reached({ rules: ["allow paths", "deny office"] }, "192.0.2.1"), said)
@@ -139,7 +139,7 @@ describe("a request that a rule denies", () => {
       })
     }))
 
-  it.effect("has the refused names that the rule's check refused and no earlier rule permits", () =>
+  it.effect("has the names that the check of the rule refused and that no earlier rule allows", () =>
     Effect.gen(function*() {
       const rules = ["allow print", "deny not web"]
       assert.deepStrictEqual(yield* asked(["a.print.example", "x.other"], { rules, otherwise: "allow" }), {
@@ -150,7 +150,7 @@ describe("a request that a rule denies", () => {
       })
     }))
 
-  it.effect("is explained only with the rule's message, if it has one", () =>
+  it.effect("is explained only with the message of the rule, if the rule has one", () =>
     Effect.gen(function*() {
       const message = "ask the owner"
       assert.deepStrictEqual(yield* asked(["x.other"], { rules: [`deny not web|${message}`] }), {

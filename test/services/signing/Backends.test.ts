@@ -44,7 +44,7 @@ const signersOf = (
 /** Each test has a separate directory. */
 const { records, test } = useTests({ first: () => Effect.sync(freshDirectory) })
 
-/** Makes settings with a separate directory below another. */
+/** Makes settings with a separate directory below this directory. */
 const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSettings> = {}) => {
   const own = join(directory, name)
   mkdirSync(own)
@@ -67,7 +67,7 @@ describe("the backends of the profiles", () => {
       })
   )
 
-  test("of a relay that profiles share log a request with its own profile", (directory) =>
+  test("of profiles that share a relay log each request with the profile of the request", (directory) =>
     Effect.gen(function*() {
       const { web } = upstreamWith({
         "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }],
@@ -85,7 +85,7 @@ describe("the backends of the profiles", () => {
       }
     }))
 
-  test("are kept at a reload unless the settings of the network have changed", (directory) =>
+  test("are kept at a reload unless the network settings have changed", (directory) =>
     Effect.gen(function*() {
       const profiles = [profile("a", settingsIn(directory))]
       const outbound = (password: string) => ({ dns: { resolver: "" }, proxy: { http_url: Redacted.make(password) } })
@@ -124,7 +124,7 @@ describe("the backends of the profiles", () => {
 
   const every = () => true
 
-  test("are available if a file of one is missing, and that one signs once the file is back", (directory) =>
+  test("are available if a file of one profile is missing, and that profile signs once the file is back", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
       const profiles = [profile("a", a), profile("b", b)]
@@ -164,7 +164,7 @@ describe("the backends of the profiles", () => {
       ["is away", [{ unsent: true }], /connect ECONNREFUSED/]
     ] as const
   ) {
-    test(`are available if the upstream of one ${what}, and that one signs once it has an account`, (directory) =>
+    test(`are available if the upstream of one profile ${what}, and that profile works once it has an account`, (directory) =>
       Effect.gen(function*() {
         const created = { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }
         const { web } = upstreamWith({ "/account": [...refused, ...refused, created], "/revoke": [{}] })
@@ -207,7 +207,7 @@ describe("the backends of the profiles", () => {
       assert.strictEqual((yield* Effect.flip(signersOf(profiles, undefined, undefined, every)))._tag, "ProfileUnusable")
     }))
 
-  test("keep the list of a CA that has expired, and sign no certificate with it", (directory) =>
+  test("keep the revocation list of a CA that has expired", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const first = yield* signersOf([profile("a", settings)])
@@ -223,7 +223,7 @@ describe("the backends of the profiles", () => {
       assert.isDefined(crl)
     }))
 
-  test("are degraded for a CA whose record of lists cannot be used, and a reload is refused if the CA worked before", (directory) =>
+  test("are degraded while the record of the last revocation list of a CA cannot be used", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const signers = yield* signersOf([profile("a", settings)])
@@ -257,7 +257,7 @@ describe("the backends of the profiles", () => {
       }
     }))
 
-  test("are identified only by the names of the profiles", (directory) =>
+  test("are found only by the exact name of a profile", (directory) =>
     Effect.gen(function*() {
       const signers = yield* signersOf([profile("a", settingsIn(directory))])
       for (const name of ["b", "", "A", "toString", "__proto__"]) {
@@ -267,7 +267,7 @@ describe("the backends of the profiles", () => {
     }))
 
   test(
-    "are missing for a profile whose signer cannot be made, and the log has the profile and the reason",
+    "are refused if the signer of a profile cannot be made, and the log has the profile and the reason",
     (directory) =>
       Effect.gen(function*() {
         const sound = settingsBelow(directory, "sound")

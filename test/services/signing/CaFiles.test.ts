@@ -31,7 +31,7 @@ const { records, test } = useTests({
 const read = (path: string): string => readFileSync(path, "utf8")
 const modeOf = (path: string): number => statSync(path).mode & 0o777
 
-/** Returns whether the two files belong together. */
+/** Returns whether the certificate and the key belong together. */
 const isPair = ({ cert_path, key_path }: CaFileSettings): boolean =>
   new X509Certificate(read(cert_path)).checkPrivateKey(createPrivateKey(read(key_path)))
 
@@ -69,7 +69,7 @@ describe("a CA that strict verifiers refuse", () => {
     ]
   ]
 
-  test("is used, with an advisory that names the file, the certificate and what is missing in it", (settings) =>
+  test("is used, and an advisory names the file, the certificate and what the certificate lacks", (settings) =>
     Effect.gen(function*() {
       for (const [reason, ca] of cases) {
         supply(settings, { ...ca, certificatePem: ca.certificatePem + root.certificatePem })
@@ -124,7 +124,7 @@ describe("a CA that strict verifiers refuse", () => {
 })
 
 describe("a CA that does not exist yet", () => {
-  test("is made once, and only its owner can read the key while everybody can read the certificate, whatever the umask", (settings) =>
+  test("is made once, with a key that only its owner can read, whatever the umask is", (settings) =>
     Effect.gen(function*() {
       const umask = process.umask(0o777)
       const made = yield* Effect.ensuring(
@@ -156,7 +156,7 @@ describe("a CA that does not exist yet", () => {
       assert.strictEqual(records.length, 1)
     }))
 
-  test("can be loaded at once, with every type of key, and does not count as a supplied root", (settings) =>
+  test("can be loaded after it is made, with every type of key, and does not count as a supplied root", (settings) =>
     Effect.forEach(["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const, (key_type) =>
       Effect.gen(function*() {
         const own = {
@@ -311,7 +311,7 @@ describe("a CA that exists", () => {
       }
     }))
 
-  test("counts as a supplied root if it is self-signed and its name is not the configured one", (settings) =>
+  test("counts as a supplied root if it is self-signed and does not have the configured name", (settings) =>
     Effect.gen(function*() {
       const root = foreignCa({ name: "Corporate Root" })
       const intermediate = foreignCa({ name: "Issuing CA", issuer: root })

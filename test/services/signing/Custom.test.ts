@@ -24,7 +24,7 @@ import { longEnough } from "../../support/LongEnough.ts"
 import { makeCa } from "../../support/Openssl.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* docs/signers.md, "A program", and docs/attacks.md, "Scripts that sign", with real programs. */
+/* Tests docs/signers.md, "A program", and docs/attacks.md, "Scripts that sign", with real programs. */
 
 const settings = (script_path: string, more: Partial<CustomSettings> = {}): CustomSettings => ({
   script_path,
@@ -90,7 +90,7 @@ describe("the hook issue", () => {
       })
     }))
 
-  it.live("prints the chain, which then ends with one newline and no other blanks", () =>
+  it.live("prints a chain, whose blanks at the end are replaced by one newline", () =>
     Effect.gen(function*() {
       const chain = yield* chainFor(request)
       for (const text of [chain, chain.trimEnd(), `${chain}\n \n\t\n`]) {
@@ -200,8 +200,8 @@ describe("the hook issue", () => {
     }))
 })
 
-describe("the chain that a program prints", () => {
-  /** Tests that this check refuses what a program prints, and that the log says so. */
+describe("the check of the chain that a program prints refuses", () => {
+  /** Tests that this check refuses what a program prints, and that the log names the check. */
   const refused = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
     it.effect(name, () =>
       Effect.gen(function*() {

@@ -21,7 +21,7 @@ const built = (...words: Parameters<typeof Issuers.layer>) =>
   Effect.scoped(Effect.map(Layer.build(Issuers.layer(...words)), Context.get(Issuers)))
 
 describe("the CAs of the profiles", () => {
-  it.effect("are only those whose certificates exist if profiles may be degraded", () =>
+  it.effect("do not include a CA whose certificate is missing, if its profile may be degraded", () =>
     Effect.gen(function*() {
       const profiles = twoCas()
       const before = yield* built(profiles)
@@ -31,7 +31,7 @@ describe("the CAs of the profiles", () => {
       const { of } = yield* built(profiles, undefined, (name) => name === "gone")
       assert.strictEqual(of("well")?.id, before.of("well")?.id)
       assert.isUndefined(of("gone"))
-      // A process still uses what it has already read.
+      // A process still uses a certificate that it has already read.
       assert.isDefined((yield* built(profiles, before.bySection)).of("gone"))
     }))
 

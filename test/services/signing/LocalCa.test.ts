@@ -79,14 +79,14 @@ describe("a leaf", () => {
       assert.deepStrictEqual([leaf.subjectAltName, leaf.subject], ["DNS:a.example.com", "CN=a.example.com"])
     }))
 
-  test("has a random serial number of its own, a positive number of 16 octets", (settings) =>
+  test("has a random and positive serial number of 16 octets", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       const issued = yield* Effect.replicateEffect(signer.issue(issueRequest(names)), 200, { concurrency: "unbounded" })
       const serials = issued.map(({ serial }) => serial)
       assert.strictEqual(new Set(serials).size, 200)
       for (const serial of serials) assert.match(serial, /^[4-7][0-9a-f]{31}$/)
-      // If some of the 126 bits were constant or counted up, some of the columns would show it.
+      // If some of the 126 random bits were constant or a counter, some columns would have few different digits.
       for (let column = 1; column < 32; column++) {
         assert.isAbove(new Set(serials.map((serial) => serial[column])).size, 8, `digit ${column}`)
       }
@@ -119,7 +119,7 @@ describe("a leaf", () => {
       assert.include(said.toString(), "OK")
     }))
 
-  test("is refused because of the request if the CA's name constraints forbid a name", (settings) =>
+  test("is refused with CsrRejected if the name constraints of the CA forbid a name", (settings) =>
     Effect.gen(function*() {
       const permitted = ext(
         "2.5.29.30",
@@ -163,7 +163,7 @@ describe("a leaf", () => {
 })
 
 describe("the validity of a leaf", () => {
-  effectProp("is what was asked for, cut to the profile's and to the CA's own", [
+  effectProp("is the requested validity, within the limits of the profile and of the CA", [
     fc.option(fc.integer({ min: -30, max: 120 }), { nil: undefined }),
     fc.option(fc.integer({ min: -30, max: 120 }), { nil: undefined }),
     fc.integer({ min: 1, max: 120 }),
@@ -201,7 +201,7 @@ describe("the validity of a leaf", () => {
     }), { numRuns: 30 })
 
   test(
-    "ends no later than the CA does, which is logged at loading once the CA shortens new leaves",
+    "ends no later than the CA, and the log warns at loading if the CA shortens new leaves",
     (settings) =>
       Effect.gen(function*() {
         const caEnd = madeAt + 100 * daySeconds
@@ -217,7 +217,7 @@ describe("the validity of a leaf", () => {
       })
   )
 
-  test("ends with that of the chain's certificate that expires first, which is also logged", (settings) =>
+  test("ends when the first certificate of the chain expires, and the log warns about this end", (settings) =>
     Effect.gen(function*() {
       const end = madeAt + 5 * daySeconds
       const root = foreignCa({ name: "Root" })
@@ -234,7 +234,7 @@ describe("the validity of a leaf", () => {
       assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired")
     }))
 
-  test("is refused by a CA that has expired since it was loaded", (settings) =>
+  test("is not granted by a CA that has expired since it was loaded", (settings) =>
     Effect.gen(function*() {
       const caEnd = madeAt + daySeconds
       supply(settings, foreignCa({ name: "Root", notAfter: caEnd }))
@@ -295,7 +295,7 @@ describe("a CA", () => {
       })
   )
 
-  test("is made once if two instances make it at once, or the later instance is refused", (settings) =>
+  test("is made only once if several instances make it at once", (settings) =>
     Effect.gen(function*() {
       const made = yield* Effect.replicateEffect(Effect.option(LocalCa.make(settings)), 6, { concurrency: "unbounded" })
       const signers = made.flatMap((one) => one._tag === "Some" ? [one.value] : [])
@@ -318,7 +318,7 @@ describe("a CA", () => {
       assert.deepStrictEqual(told, [{ order_id: "order", check: "der" }])
     }))
 
-  test("shows nothing of its key in records and failures", (settings) =>
+  test("never shows its key in log records and errors", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       yield* signer.issue(issueRequest(names))

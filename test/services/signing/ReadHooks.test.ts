@@ -17,7 +17,7 @@ import { settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 import type { Making } from "../../support/UseTests.ts"
 
-/* The hooks crl and renewal_info (docs/signers.md, "A program"), asked while a client waits. */
+/* Tests the hooks crl and renewal_info (docs/signers.md, "A program"), which run while a client waits. */
 
 const leaf = Buffer.from("a leaf")
 
@@ -104,7 +104,7 @@ describe("the hook crl", () => {
 
   const list = opensslCrl(2)
   test(
-    "returns a list in DER if it is printed in PEM, with the text that OpenSSL prints before it",
+    "returns a list in DER if the program prints PEM with other text before it",
     () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), list)
@@ -122,8 +122,8 @@ describe("the hook crl", () => {
       ["garbage", exits(0, "garbage")],
       ["PEM of something else", exits(0, encodePem("CERTIFICATE", opensslCrl(2)))],
       ["PEM of two lists", exits(0, encodePem("X509 CRL", opensslCrl(2)).repeat(2))],
-      ["a list with something behind it", exits(0, Buffer.concat([opensslCrl(2), Buffer.of(0)]))],
-      ["another exit", exits(1, opensslCrl(2))],
+      ["a list with an octet after it", exits(0, Buffer.concat([opensslCrl(2), Buffer.of(0)]))],
+      ["exit 1", exits(1, opensslCrl(2))],
       ["exit 3, which is reserved for issue", exits(3)]
     ] as const
   ) {
@@ -144,7 +144,7 @@ describe("the hook crl", () => {
   }
 
   test(
-    "is not run for a profile with another signer, or unless the configuration says that the script supports it",
+    "is not run for a profile with another signer, or if the configuration does not turn the hook on",
     () =>
       Effect.gen(function*() {
         for (const name of ["p", "own", "nobody"]) {

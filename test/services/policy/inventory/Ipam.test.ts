@@ -15,7 +15,7 @@ import { fine, receiver } from "../../../support/Receiver.ts"
 import { shellScript } from "../../../support/Script.ts"
 import { selfSigned } from "../../../support/Shown.ts"
 
-/* The inventory, with real servers that answer as NetBox and phpIPAM do. */
+/* Tests the inventory with real servers that answer as NetBox and phpIPAM do. */
 
 type Served = string | object | ((response: ServerResponse) => void)
 
@@ -24,7 +24,7 @@ interface Inventory {
   readonly asked: Array<{ readonly target: string; readonly headers: IncomingHttpHeaders }>
 }
 
-/** Starts a server that answers by target, with 404 for a target that is not in the table. */
+/** Starts a server that answers each target as the table says, and with 404 if the target is not in the table. */
 const inventory = (table: { readonly [target: string]: Served }): Effect.Effect<Inventory, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -104,7 +104,7 @@ describe("netbox", () => {
       )
     })
 
-  it.live("compares the names of the address, from dns_name and the custom field, exactly", () =>
+  it.live("allows exactly the names that dns_name and the custom field of the address contain", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["host.example", "a.example", "*.w.example", "cn:anything"]), "Allowed")
@@ -178,7 +178,7 @@ describe("netbox", () => {
       "/netbox/api/virtualization/virtual-machines/6/": { id: 6, custom_fields: { acme_domains: ["vm.example"] } }
     }, () => Effect.map(ask(["vm.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.live("allows the virtual addresses of the device after checking their role and device again", () => {
+  it.live("allows the names of virtual addresses only if their role and their device match", () => {
     const vip = (dns_name: string, role: string | null, device: number) => ({
       ...record,
       dns_name,
@@ -205,7 +205,7 @@ describe("netbox", () => {
       }), "netbox.sources = [\"vip\"]\nnetbox.vip_roles = [\"vip\", \"carp\"]")
   })
 
-  it.live("reads every page of each query by offset, and never by the server's own link", () => {
+  it.live("reads every page of each query by offset, and never follows a link of the server", () => {
     const vips = Array.from({ length: 51 }, (_, index) => ({
       ...record,
       dns_name: `vip${index}.example`,
@@ -266,7 +266,7 @@ describe("netbox", () => {
     )
   })
 
-  it.live("counts redundancy groups only through the client's own interface", () => {
+  it.live("uses only the redundancy groups of the client's own interface", () => {
     const assignment = (interface_id: number, group: number, interface_type = "dcim.interface") => ({
       interface_type,
       interface_id,
@@ -423,7 +423,7 @@ ${more}`)
         assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
       }), "phpipam.sources = [\"dns_name\", \"device\"]"))
 
-  it.live("takes 404 or a similar address for no record, and 0 for no device", () =>
+  it.live("treats 404 and the record of another address as no record, and the id 0 as no device", () =>
     over({
       "/api/acme/addresses/search/192.0.2.8/": found(record),
       "/api/acme/addresses/search/192.0.2.9/": found({ ip: "192.0.2.9", hostname: null, deviceId: "0" }),

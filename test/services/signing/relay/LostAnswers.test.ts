@@ -24,15 +24,16 @@ import {
  */
 
 /**
- * What happens to one request: the upstream handles it and the answer is lost or cut off, or the request never arrives,
- * which the service cannot tell from a lost answer, or the request is not even sent.
+ * What happens to one request. With `lost` and `cut`, the upstream handles the request, but the answer is lost or cut
+ * off. With `swallowed`, the request never arrives, which looks to the service like a lost answer. With `unsent`, the
+ * request is not sent.
  */
 type Damage = "lost" | "cut" | "swallowed" | "unsent"
 
 interface Option {
   /**
-   * Whether the account's orders are listed three to a page, or in a bare array, or by step-ca, whose list harms the
-   * account.
+   * Whether and how the upstream lists the orders of an account: in pages of three orders, in a bare array, or as
+   * step-ca does, where reading the list harms the account.
    */
   readonly lists: boolean | "array" | "step-ca"
   /** The statuses of orders for the same name that exist before. */
@@ -62,7 +63,7 @@ const hurried = () => {
   return clock
 }
 
-/** Makes an upstream that keeps state and the requests that it got. */
+/** Makes an upstream that remembers its orders and the requests that it got. */
 const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) => {
   const orders = before.map((status) => ({ status, proved: status !== "pending", shownAt: 0 }))
   const asked: Array<string> = []
@@ -197,7 +198,7 @@ const attempted = (option: Option, attempts = 6) =>
         }
       )
       const ended = yield* Effect.result(Effect.provide(attempting, world))
-      // The check of the chain would require the same.
+      // The service's check of the chain would require the same.
       if (ended._tag === "Success" && /^the chain of \d$/.test(ended.success.chain)) {
         return { ...upstream, chain: ended.success.chain, errors, asks, records }
       }
@@ -227,7 +228,7 @@ describe("an order has exactly one order at the upstream", () => {
     }
   }
 
-  it.effect("whichever two consecutive requests are lost or cut, among those that are repeated", () =>
+  it.effect("whichever two consecutive requests are lost or cut", () =>
     Effect.gen(function*() {
       const { asked } = yield* undisturbed
       for (const turn of asked.keys()) {
@@ -239,7 +240,7 @@ describe("an order has exactly one order at the upstream", () => {
       }
     }))
 
-  it.effect("even if that order is on a later page, after finalized orders, which belong to other orders", () =>
+  it.effect("even if that order is listed on a later page, after the orders of other requests", () =>
     Effect.gen(function*() {
       const before = ["valid", "valid", "processing", "invalid", "valid", "valid", "valid"]
       const { asked: requests } = yield* undisturbed
@@ -249,11 +250,11 @@ describe("an order has exactly one order at the upstream", () => {
       assert.lengthOf(orders, before.length + 1)
     }))
 
-  it.effect("even if that order is opened so late that the list does not contain it at first", () =>
+  it.effect("even if the list does not contain that order at first", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const damage = at(requests.indexOf("POST /order"), "lost")
-      // The second attempt is made at once, as by a worker that takes over from a killed one.
+      // The second attempt follows immediately, as if a worker took over from a killed worker.
       const { chain, orders } = yield* attempted({ lists: true, damage, slowMillis: 5000 })
       assert.deepStrictEqual([chain, orders.length], ["the chain of 0", 1])
     }))
@@ -274,7 +275,7 @@ describe("an order has exactly one order at the upstream", () => {
       }
     }))
 
-  it.effect("and triggers a challenge once", () =>
+  it.effect("and triggers its challenge once, whichever request is lost", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       for (const turn of requests.keys()) {
@@ -285,7 +286,7 @@ describe("an order has exactly one order at the upstream", () => {
 })
 
 describe("an upstream that does not list orders", () => {
-  it.effect("gets a second newOrder if the answer to the first is lost, and no third one", () =>
+  it.effect("gets a second newOrder if the answer to the first is lost, but no third newOrder", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")
@@ -315,7 +316,7 @@ describe("an upstream that does not list orders", () => {
       }
     }))
 
-  it.effect("may be asked as often as there is time if it refused or was unreachable", () =>
+  it.effect("may be asked again and again if it is unreachable", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")

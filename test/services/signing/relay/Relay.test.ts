@@ -19,7 +19,7 @@ import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { sleptThrough } from "../../../support/Watched.ts"
 
-/* What the relay does when an order ends at the upstream (docs/signers.md, "An upstream ACME CA"). */
+/* Tests what the relay does when an order ends at the upstream (docs/signers.md, "An upstream ACME CA"). */
 
 const request = issueRequest(["a.example"])
 
@@ -80,14 +80,14 @@ describe("an order at the upstream", () => {
   for (
     const [what, check, chainOf] of [
       ["no chain at all", "undecodable", () => Effect.succeed("")],
-      ["a page", "undecodable", () => Effect.succeed("<html>not today</html>")],
+      ["an HTML page", "undecodable", () => Effect.succeed("<html>not today</html>")],
       [
         "a block that is not a certificate",
         "undecodable",
         () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER")))
       ],
       [
-        "more than any chain holds",
+        "more certificates than any chain has",
         "undecodable",
         () => Effect.map(chainFor(request), (chain) => chain + (parts(chain)[1] ?? "").repeat(120))
       ],
@@ -104,7 +104,7 @@ describe("an order at the upstream", () => {
         "validity",
         () => chainFor({ ...request, notBefore: madeAt - 2 * daySeconds, notAfter: madeAt - daySeconds })
       ],
-      ["an issuer that did not sign it", "sequence", () =>
+      ["an issuer that did not sign the leaf", "sequence", () =>
         Effect.map(
           Effect.all([chainFor(request), chainFor(request)]),
           ([one, two]) => (parts(one)[0] ?? "") + (parts(two)[1] ?? "")
@@ -156,7 +156,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("counts as the client's fault after the refusal malformed only if the answer is about one of its names", () =>
+  it.effect("counts as the client's fault after a malformed refusal only if the refusal is about a name of the order", () =>
     Effect.gen(function*() {
       const malformed = (more: Json): Said => ({
         status: 400,
@@ -179,7 +179,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("has a problem for each of its own names, at most ten, if it is refused for several names", () =>
+  it.effect("has at most ten problems, only about its own names, if it is refused for several names", () =>
     Effect.gen(function*() {
       const part = (value: string) => ({
         type: "urn:ietf:params:acme:error:caa",
@@ -241,7 +241,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("may be tried again if the upstream has lost the account, and the log names the file and the command that help", () =>
+  it.effect("may be tried again if the upstream has lost the account, and the error names the file and the command that help", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const settings = relaySettings()
@@ -317,7 +317,7 @@ describe("an upstream that asks for a wait", () => {
       ["the certificate", { "/cert": [limited(200)] }]
     ] as const
   ) {
-    it.effect(`is not asked earlier at ${what} as long as the order has the time`, () =>
+    it.effect(`is asked again at ${what} only after the wait`, () =>
       Effect.gen(function*() {
         const { failure } = yield* failureOf(paths)
         const { again } = failure as SigningFailed
@@ -327,7 +327,7 @@ describe("an upstream that asks for a wait", () => {
       }))
   }
 
-  it.effect("ends the order at once if the wait is longer than the order's time, and the error is a limit if it was one and has the time", () =>
+  it.effect("ends the order at once if the wait is longer than the remaining time, and the error has the end of the wait", () =>
     Effect.gen(function*() {
       const until = new Date((madeAt + 3601) * 1000).toISOString().replace(".000", "")
       for (const said of [limited(3600), limited(3600, 403)]) {
@@ -347,7 +347,7 @@ describe("an upstream that asks for a wait", () => {
       assert.notProperty(failure, "problemType")
     }))
 
-  it.effect("counts as a limit even if it gives no time", () =>
+  it.effect("causes the error rateLimited even if it does not say how long to wait", () =>
     Effect.gen(function*() {
       for (const said of [refusal("rateLimited", 403), { status: 429 }]) {
         const { failure } = yield* failureOf({ "/order": [said] })
@@ -357,7 +357,7 @@ describe("an upstream that asks for a wait", () => {
       }
     }))
 
-  it.effect("is asked within limits if its date is impossible or in the far future", () =>
+  it.effect("causes the error rateLimited even if its Retry-After is impossible or in the far future", () =>
     Effect.gen(function*() {
       for (const seconds of ["9".repeat(15), "9".repeat(400), "Fri, 31 Dec 9999 23:59:59 GMT", "later", "-1"]) {
         const { failure } = yield* failureOf({ "/order": [{ ...limited(1), headers: { "retry-after": seconds } }] })
@@ -405,10 +405,10 @@ describe("a revocation at the upstream", () => {
       ["rateLimited", refusal("rateLimited", 403), { cause: "signer_failed" }],
       ["rateLimited for a minute", limit, { cause: "signer_failed", again: { atLeast: 61, atMost: 86_400 } }],
       ["accountDoesNotExist", refusal("accountDoesNotExist", 400), { cause: "signer_failed" }],
-      ["a type of no RFC", refusal("dunno", 400), { cause: "signer_failed" }],
+      ["an unknown type", refusal("dunno", 400), { cause: "signer_failed" }],
       ["408", { status: 408 }, { cause: "signer_failed" }],
       ["429", { status: 429 }, { cause: "signer_failed" }],
-      ["a page", { status: 403, text: "<h1>no</h1>" }, { cause: "signer_failed" }],
+      ["an HTML page", { status: 403, text: "<h1>no</h1>" }, { cause: "signer_failed" }],
       ["500", { status: 500 }, { cause: "signer_failed" }]
     ] as const
   ) {
