@@ -10,7 +10,7 @@ import { breakWrites, mend } from "../support/Faults.ts"
 import { callerAt, configOf, fieldsOf, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 
-/* Changes that a process has committed and that the database lacks later, because it was restored to an older state. */
+/* Tests how a process notices that the database lacks committed changes because it was restored to an older state. */
 
 const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const
@@ -81,7 +81,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.lengthOf(yield* rows, 1)
     }))
 
-  test("are noticed even if an earlier look found them in place, after a quiet time and together with new changes", () =>
+  test("are noticed even if an earlier look found the changes in the database", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const orders = yield* Effect.forEach(Array.from({ length: 20 }), () => orderOf(caller, "a.example"))

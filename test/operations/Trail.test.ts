@@ -81,7 +81,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* events, ["eab_created", "eab_revoked", "eab_deleted"])
     }))
 
-  test("is replaced by the log, with the subject, if the row of a refusal cannot be written", () =>
+  test("is replaced by a log record with the subject if the row of a refusal cannot be written", () =>
     Effect.gen(function*() {
       const { orderId, serial } = yield* issueTo(yield* here, ["a.example"])
       yield* admin.revoke(config, operator, orderId, 1)

@@ -111,7 +111,7 @@ interface Ground {
   readonly held: Held
 }
 
-/** Makes the requests of operators, clients and workers during the damage, and returns those that failed. */
+/** Does the work of operators, clients and workers while a row is damaged, and returns the requests that failed. */
 const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Ground) {
   const wrong: Array<string> = []
   const wants = (path: string, status: number, text: string) => {

@@ -173,7 +173,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.include(eventsOf(records), "account_request_refused")
     }))
 
-  test("have their contacts replaced, or cleared by an empty list, with an audit row that counts those added and removed", () =>
+  test("have their contacts replaced, or cleared by an empty list, with an audit row that lists the added and removed contacts", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -202,7 +202,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
     }))
 
-  test("are deactivated only once and permanently, with an audit row, and never change afterwards", () =>
+  test("are deactivated once, with one audit row, and never change afterwards", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)

@@ -10,8 +10,8 @@ import type { Pair } from "../../support/Shown.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
 /*
- * Tests webhooks that go through `[proxy]`. For https, the proxy makes a tunnel. For http, the proxy gets the whole URL.
- * The proxy looks up the names, which this process cannot resolve.
+ * Tests webhooks that go through `[proxy]`. For https, the proxy makes a tunnel. For http, the proxy gets the whole
+ * URL. The proxy looks up the names, which this process cannot resolve.
  */
 
 const host = "receiver.example"

@@ -129,7 +129,7 @@ describe("the TXT records of a name", () => {
     "value of another token": [valueOf(`${"A".repeat(43)}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`)]
   }
   for (const [row, texts] of Object.entries(refused)) {
-    it.effect(`give the error incorrectResponse in the case "${row}", which is logged with their number and without their text`, () =>
+    it.effect(`give the error incorrectResponse in the case "${row}", and the log has their number but not their text`, () =>
       Effect.gen(function*() {
         const { answers, detail, records, verdict } = yield* attempt(answering(texts))
         const hasBlanks = texts.slice(0, 64).some((text) => text.replaceAll(/[\s"]/g, "") === right)
@@ -151,7 +151,7 @@ describe("the TXT records of a name", () => {
 })
 
 it.effect(
-  "the validation by dns-01 succeeds with texts of any kind if one of the first 64 is exactly the expected one",
+  "the validation by dns-01 succeeds with texts of any kind if one of the first 64 texts is exactly the expected value",
   () =>
     Effect.gen(function*() {
       const cut = fc.nat({ max: right.length })
@@ -313,7 +313,7 @@ describe("a look-up over the DNS", () => {
       }))
   }
 
-  it.live("reaches a verdict after replies of any octets, which is never valid unless they contain the expected text", () =>
+  it.live("reaches a verdict after damaged replies, and never succeeds without the expected text", () =>
     Effect.gen(function*() {
       const random = seeded(seedOf(53))
       const { port } = yield* Effect.acquireRelease(
@@ -344,7 +344,7 @@ describe("a look-up over the DNS", () => {
       assert.include(verdicts, "incorrectResponse txt_mismatch")
     }))
 
-  it.live("finds the value of the base name and the value of its wildcard, which have the same name", () =>
+  it.live("finds the value of a name and the value of its wildcard at the same TXT name", () =>
     Effect.gen(function*() {
       const [base, wildcard] = ["token1.thumbprint", "token2.thumbprint"]
       const { ask, queries } = yield* asking({ [txtName]: { TXT: [valueOf(base), valueOf(wildcard)] } })

@@ -160,7 +160,7 @@ describe("the choice of an address", () => {
       }
     }))
 
-  it.effect("skips the denied ones among several addresses", () =>
+  it.effect("skips the denied addresses of a name with several addresses", () =>
     Effect.gen(function*() {
       const denied = Array.makeBy(9, (n) => `fe80::${n + 1}`)
       const { dialled, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [...denied, "192.0.2.1"] } })
@@ -241,14 +241,14 @@ describe("the choice of an address", () => {
       assert.strictEqual((yield* attempt({ zone: failing })).verdict, "connection resolve_failed")
     }))
 
-  /** Accepts no connection within the time that the validation gives it. */
+  /** Acts as an address that accepts no connection within the time that the validation gives it. */
   const deaf: Script = ({ connectMillis }) =>
     connectMillis === undefined
       ? Effect.never
       : Effect.andThen(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
 
-  it.effect("decides nothing if the time limit of an address was noticed late because the process was stopped, and tries the next address otherwise", () =>
+  it.effect("postpones the challenge if the process was stopped during the time limit of an address", () =>
     Effect.gen(function*() {
       for (const [late, verdict] of [[1000, "connection connect_failed"], [1001, "ChallengePostponed"]] as const) {
         const zone = { "a.example": ["192.0.2.1", "192.0.2.2"] }
@@ -283,7 +283,7 @@ describe("the choice of an address", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
     }))
 
-  it.effect("gives the time that an address does not need to the next ones", () =>
+  it.effect("gives the time that an address does not need to the next addresses", () =>
     Effect.gen(function*() {
       const { fieldsOf, requests, verdict } = yield* attempt({
         zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
@@ -566,7 +566,7 @@ describe("a redirect that is followed", () => {
       ])
     }))
 
-  it.effect("has its name resolved and checked again", () =>
+  it.effect("has its host name resolved and checked again", () =>
     Effect.gen(function*() {
       const { dialled, verdict } = yield* attempt({
         zone: { "a.example": ["192.0.2.1"], "b.example": ["169.254.169.254", "192.0.2.2"] },
@@ -584,7 +584,7 @@ describe("the body of an answer", () => {
     )
 
   for (const status of [201, 204, 206, 404, 500]) {
-    it.effect(`gives the error unauthorized with status ${status}, even if it is the right one`, () =>
+    it.effect(`gives the error unauthorized with status ${status}, even if it is the key authorization`, () =>
       Effect.map(served(keyAuthorization, status), (verdict) => assert.strictEqual(verdict, "unauthorized status")))
   }
 
@@ -638,7 +638,7 @@ describe("the body of an answer", () => {
       ])
     }))
 
-  it.effect("is quoted in a shortened form, without the token and the key authorization", () =>
+  it.effect("is quoted in the log in a shortened form, without the token and the key authorization", () =>
     Effect.gen(function*() {
       const content = `${keyAuthorization} and ${token}.other ${"x".repeat(4000)}`
       const { fieldsOf, records } = yield* attempt({ script: () => Effect.succeed(body(content)) })
@@ -685,7 +685,7 @@ describe("the time of a validation by http-01", () => {
       assert.strictEqual((yield* Fiber.join(fiber)).verdict, "connection timeout")
     }))
 
-  it.effect("ends without a verdict if the job is interrupted", () =>
+  it.effect("is over without a verdict if the job is interrupted", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({ script: () => Effect.never }))
       yield* Effect.yieldNow

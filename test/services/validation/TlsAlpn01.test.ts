@@ -136,7 +136,7 @@ describe("the handshake", () => {
       }))
   }
 
-  it.effect("has the text of a server shortened in the log", () =>
+  it.effect("is logged with a shortened error text", () =>
     Effect.gen(function*() {
       const { records } = yield* attempt({ script: () => new TlsFailed({ detail: "x".repeat(10_000) }) })
       assert.lengthOf(String(records.at(-1)?.fields["error"]), 500)
@@ -153,7 +153,7 @@ describe("the choice of an address", () => {
       }
     }))
 
-  it.effect("skips the denied ones among several addresses", () =>
+  it.effect("skips the denied addresses of a name with several addresses", () =>
     Effect.gen(function*() {
       const zone = { [name]: ["fe80::1", "169.254.169.254", "192.0.2.1"] }
       const { dialled, verdict } = yield* attempt({ zone })
@@ -306,27 +306,27 @@ describe("a validation over the network", () => {
       assert.strictEqual(yield* shown({}, { minVersion: "TLSv1.3" }), "valid")
     }))
 
-  it.live("gives the error tls after http/1.1 or no ALPN", () =>
+  it.live("gives the error tls if the server accepts only http/1.1 or has no ALPN", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1"] }), "tls handshake_failed")
       assert.strictEqual(yield* shown({}, { protocols: [] }), "tls alpn_refused")
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1", "acme-tls/1"] }), "valid")
     }))
 
-  it.live("gives the error tls over TLS 1.1", () =>
+  it.live("gives the error tls if the server has only TLS 1.1", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const { port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } }, old)
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.live("gives the error tls without TLS", () =>
+  it.live("gives the error tls if the server does not use TLS", () =>
     Effect.gen(function*() {
       const { port } = yield* rawServer(() => {}, { greeting: "HTTP/1.1 400 Bad Request\r\n\r\n" })
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.live("never resumes a session, even if the server offers that", () =>
+  it.live("never resumes a TLS session, even if the server offers to resume one", () =>
     Effect.gen(function*() {
       const { handshakes, port, shown } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port), "valid")

@@ -129,7 +129,7 @@ describe("a validation over the network", () => {
 })
 
 describe("a check without a verdict in time", () => {
-  /** The system's clock, of which both readings can be moved. */
+  /** The system's clock, whose wall time and monotonic time can be moved. */
   const movable = Effect.map(Clock.Clock, (real) => {
     const moved = { lifeMillis: 0, clockMillis: 0 }
     const clock: Clock.Clock = {
@@ -142,7 +142,7 @@ describe("a check without a verdict in time", () => {
     return { clock, moved }
   })
 
-  it.live("is refused whatever the clock does, and is postponed only if the process was stopped", () =>
+  it.live("is refused even if the clock was changed, and is postponed only if the process was stopped", () =>
     Effect.gen(function*() {
       for (
         const [by, verdict] of [

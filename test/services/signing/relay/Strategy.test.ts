@@ -13,7 +13,7 @@ import { UpstreamUnavailable } from "../../../../src/services/signing/relay/Upst
 import type { Json } from "../../../support/ScriptedUpstream.ts"
 import { authorization, challenge, failureOf, order, play } from "../../../support/ScriptedUpstream.ts"
 
-/* How the relay proves names (docs/signers.md, "An upstream ACME CA"). Each strategy is tested against one upstream. */
+/* Tests how each strategy of the relay proves names (docs/signers.md, "An upstream ACME CA"). */
 
 const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
   server: { host: "192.0.2.1", port: 53, key: { name: "k.", algorithm: "hmac-sha256", secret: Buffer.from("x") } },
@@ -23,7 +23,7 @@ const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
   ...more
 })
 
-/** Makes the strategies, and records their effects outside. */
+/** Makes the strategies, and records what they do outside of the service. */
 const strategies = (more: Partial<Dns01Settings> = {}, isTakenOver = Effect.succeed(false)) => {
   const did: Array<string> = []
   const note = (what: string) => Effect.sync(() => void did.push(what))
@@ -201,7 +201,7 @@ describe("the record of dns01", () => {
       )
     }))
 
-  it.effect("is separate for two orders that share a name, so that values are added and removed one by one", () =>
+  it.effect("is added and removed separately for two orders that share a name", () =>
     Effect.gen(function*() {
       const all = strategies({ alias: "acme.example" })
       const there = yield* Deferred.make<void>()
@@ -264,7 +264,7 @@ describe("the record of dns01", () => {
       assert.deepStrictEqual(asked, ["add"])
     }))
 
-  it.effect("makes the attempt fail if it is refused, and is removed nevertheless", () =>
+  it.effect("is removed even if the answer to its update was not signed, and the attempt fails", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const strategy = dns01(

@@ -15,7 +15,7 @@ import { configOf, eventsOf } from "../../../support/Graph.ts"
 import { noUpdates, refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import { ca, directory, postsOf, upstreamWith } from "../../../support/ScriptedUpstream.ts"
 
-/* The relay's own account at the upstream (docs/signers.md, "An upstream ACME CA"). */
+/* Tests the relay's own account at the upstream (docs/signers.md, "An upstream ACME CA"). */
 
 const objectOf = (text: unknown): { readonly [member: string]: unknown } =>
   JSON.parse(Buffer.from(String(text), "base64url").toString()) as { readonly [member: string]: unknown }
@@ -71,7 +71,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("causes an error without the text of a proxy's page that refused it, and only the log has the beginning of the page", () =>
+  it.effect("causes an error without the text of a proxy's page, and only the log has the beginning of the page", () =>
     Effect.gen(function*() {
       const style = `<style>${"x".repeat(300)}</style>`
       const page = `<!DOCTYPE html>\n<html>${style}<title>Blocked</title>\n<p>by \u001b[31mpolicy</p>${"y".repeat(500)}`
@@ -91,7 +91,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("prevents the startup if the upstream does not make it, the error names the key, and no account is stored", () =>
+  it.effect("prevents the startup if the upstream does not make the account, with an error that names the key", () =>
     Effect.gen(function*() {
       for (
         const [paths, says] of [
@@ -118,7 +118,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("replaces a blank .kid file, and the log says if others may read the key", () =>
+  it.effect("replaces a blank .kid file, and the log warns if others may read the key", () =>
     Effect.gen(function*() {
       const given = relaySettings()
       yield* relayOf({}, given)
@@ -130,7 +130,7 @@ describe("the account of a relay", () => {
       assert.include(eventsOf(records), "upstream_account_key_permissive")
     }))
 
-  it.effect("is abandoned if the upstream never answers", () =>
+  it.effect("is not made if the upstream never answers", () =>
     Effect.gen(function*() {
       const sent = yield* Deferred.make<void>()
       const silent = Web.layerScripted(() => Effect.andThen(Deferred.succeed(sent, undefined), Effect.never))
@@ -189,7 +189,7 @@ describe("the account of a relay", () => {
         yield* relayOf({}, given)
         const refusing = [
           { "/acct/1": [lost], "/account": [lost, refusal("externalAccountRequired")] },
-          // The upstream has an account with this key, but refuses it because it was deactivated.
+          // The upstream has an account with this key, but refuses the account because it was deactivated.
           { "/acct/1": [refusal("unauthorized")], "/account": [{ json: {}, headers: { location: `${ca}/acct/1` } }] }
         ]
         for (const paths of refusing) {

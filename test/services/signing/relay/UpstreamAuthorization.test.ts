@@ -58,7 +58,7 @@ describe("the names of an order", () => {
       assert.strictEqual(begun.length, 10, "before the first of them is valid")
     }))
 
-  it.effect("are cleaned up after their proofs, whether these succeed or not", () =>
+  it.effect("have their proofs removed, whether the proofs succeed or not", () =>
     Effect.gen(function*() {
       for (const status of ["valid", "invalid"]) {
         const did: Array<string> = []
@@ -99,8 +99,8 @@ describe("a refused trigger", () => {
     }))
 })
 
-describe("the attempt after a killed one", () => {
-  it.effect("removes the proofs that the killed one published, whatever the state of the order is by now", () =>
+describe("the attempt after a killed attempt", () => {
+  it.effect("removes the proofs that the killed attempt published, whatever the state of the order is", () =>
     Effect.gen(function*() {
       const settled: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
         { "/authz": [{ json: authorization("valid") }] },
@@ -123,7 +123,7 @@ describe("the attempt after a killed one", () => {
       assert.notInclude(posts, "/order")
     }))
 
-  it.effect("removes nothing because of an authorization of another name", () =>
+  it.effect("removes no proof for an authorization of another name", () =>
     Effect.gen(function*() {
       const did: Array<string> = []
       const other = authorization("valid", { identifier: { type: "dns", value: "b.example" } })
@@ -135,7 +135,7 @@ describe("the attempt after a killed one", () => {
       assert.deepStrictEqual(did, [])
     }))
 
-  it.effect("does not delay the order if the upstream does not answer about names", () =>
+  it.effect("completes the order even if the authorization no longer exists at the upstream", () =>
     Effect.gen(function*() {
       const paths = { "/authz": [{ status: 404, json: { detail: "gone" } }], "/order/1": [{ json: valid }] }
       const { ended } = yield* play(paths, { stored, wasBegun: true, strategy: watched([]) })
@@ -144,7 +144,7 @@ describe("the attempt after a killed one", () => {
 })
 
 describe("an upstream order that belongs to two orders", () => {
-  it.effect("is used by only one of them, and the other is tried again", () =>
+  it.effect("is used by only one of the orders, and the other order is tried again", () =>
     Effect.gen(function*() {
       const { failure, kept, posts } = yield* failureOf({}, { claimed: [`${ca}/order/1`] })
       assert.deepInclude(failure, {

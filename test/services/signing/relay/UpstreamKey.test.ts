@@ -10,7 +10,7 @@ import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import { ca, directory, payloadAt, postsOf, upstreamWith } from "../../../support/ScriptedUpstream.ts"
 
-/* The roll-over of the key of a relay's account (RFC 8555 section 7.3.5). */
+/* Tests the roll-over of the key of a relay's account (RFC 8555 section 7.3.5). */
 
 interface Jws {
   readonly protected: string
@@ -49,7 +49,7 @@ const registered = Effect.gen(function*() {
 const thumbprintOf = (pem = "") => Effect.map(Effect.orDie(readRequestKey(pem)), ({ thumbprint }) => thumbprint)
 
 describe("the roll-over of the key of a relay's account", () => {
-  it.effect("is signed with both keys, and the new key replaces the old one when the upstream has it", () =>
+  it.effect("is signed with both keys, and the new key replaces the old key when the upstream knows the new key", () =>
     Effect.gen(function*() {
       const { key, keyPath, next, roll } = yield* registered
       const before = key()
@@ -102,7 +102,7 @@ describe("the roll-over of the key of a relay's account", () => {
       }))
   }
 
-  it.effect("leaves the old key as it was if the upstream refuses it, and does not begin if it is impossible", () =>
+  it.effect("keeps the old key if the upstream refuses the roll-over or offers no keyChange", () =>
     Effect.gen(function*() {
       const { key, next, roll } = yield* registered
       const before = key()
@@ -115,7 +115,7 @@ describe("the roll-over of the key of a relay's account", () => {
       }
     }))
 
-  it.effect("is noticed when it was made by another process and a request is refused, which is repeated with the new key", () =>
+  it.effect("by another process is noticed when a request is refused, and the request is repeated with the new key", () =>
     Effect.gen(function*() {
       const { keyPath, settings } = yield* registered
       const { asked, made, world } = yield* relayOf({ "/revoke": [refusal("malformed"), {}] }, settings)

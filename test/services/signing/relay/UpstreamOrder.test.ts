@@ -22,11 +22,11 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* An upstream that sends false data, delays or fails (docs/attacks.md, "Relay"). */
+/* Tests orders at an upstream that sends false data, delays or fails (docs/attacks.md, "Relay"). */
 
 const urn = "urn:ietf:params:acme:error:"
 
-/** The input of an attempt after a previous one that got no answer to newOrder. */
+/** The input of an attempt after an attempt that got no answer to newOrder. */
 const asked = { wasBegun: true, stored: storedAt(undefined, 1, 0) }
 
 describe("an order at a correct upstream", () => {
@@ -101,7 +101,7 @@ describe("an order at a correct upstream", () => {
       }
     }))
 
-  it.effect("is sent once more without the replaced certificate if it is refused because of that, and the log says so", () =>
+  it.effect("is sent again without replaces if the upstream refuses replaces", () =>
     Effect.gen(function*() {
       const no = { status: 409, json: { type: `${urn}alreadyReplaced`, detail: "replaced already" } }
       const { asked, ended, kept, posts } = yield* play(
@@ -124,7 +124,7 @@ describe("an order at a correct upstream", () => {
       assert.deepStrictEqual(both.kept, ["asked 1", "asked 0"], "nothing was opened, with or without")
     }))
 
-  it.effect("is a new one if the orders in the list have other dates, and the existing one if that has no other dates", () =>
+  it.effect("is an order in the account's list only if the listed order has no other dates", () =>
     Effect.gen(function*() {
       const validity = { notBefore: undefined, notAfter: 1_800_086_400 }
       for (
@@ -153,7 +153,7 @@ describe("an order at a correct upstream", () => {
       assert.deepStrictEqual(posts, ["/order/1", "/cert"])
     }))
 
-  it.effect("is found in the account's list if a killed attempt opened but did not store it", () =>
+  it.effect("is found in the account's list if a killed attempt opened the order but did not store it", () =>
     Effect.gen(function*() {
       const paths = {
         "/acct/1": [{ json: { orders: `${ca}/orders` } }],
@@ -201,15 +201,15 @@ describe("an order at a correct upstream", () => {
     ["an account that it refuses to show", { "/acct/1": [{ status: 404, json: { detail: "no" } }] }],
     ["an account without a list", { "/acct/1": [{ json: {} }] }],
     ["an account that is null", { "/acct/1": [{ text: "null" }] }],
-    ["a list at no URL", { "/acct/1": [{ json: { orders: "" } }] }],
+    ["a list whose URL is empty", { "/acct/1": [{ json: { orders: "" } }] }],
     ["a list that is not implemented", { "/acct/1": acct, "/orders": [{ status: 501 }] }],
     ["a list that is null", { "/acct/1": acct, "/orders": [{ text: "null" }] }],
-    ["a list that is an object of nothing", { "/acct/1": acct, "/orders": [{ json: {} }] }],
+    ["a list that is an empty object", { "/acct/1": acct, "/orders": [{ json: {} }] }],
     ["a list without URLs", { "/acct/1": acct, "/orders": [{ text: "[7, null]" }] }],
     ["a list that is too long to read", { "/acct/1": acct, "/orders": [{ truncated: true }] }]
   ]
   for (const [what, paths] of unlisted) {
-    it.effect(`is replaced at once by a new one if the upstream has ${what}`, () =>
+    it.effect(`is replaced at once by a new order if the upstream has ${what}`, () =>
       Effect.gen(function*() {
         const { ended, kept, posts } = yield* play(paths, asked)
         assert.strictEqual(ended._tag, "Success")
@@ -221,16 +221,21 @@ describe("an order at a correct upstream", () => {
   const list = [{ json: { orders: [`${ca}/order/7`, `${ca}/order/1`] } }]
   const unreadable: ReadonlyArray<readonly [what: string, path: string, said: Said, whole: Said]> = [
     ["the account is cut off", "/acct/1", { text: "{\"orders\":" }, acct[0] ?? {}],
-    ["the account is a page", "/acct/1", { text: "<html>" }, acct[0] ?? {}],
-    ["the account is a failure", "/acct/1", { status: 500 }, acct[0] ?? {}],
-    ["the list is a failure", "/orders", { status: 503 }, list[0] ?? {}],
-    ["the list is a failure that is too long to read", "/orders", { status: 403, truncated: true }, list[0] ?? {}],
-    ["the list is lost", "/orders", { lost: true }, list[0] ?? {}],
+    ["the account is an HTML page", "/acct/1", { text: "<html>" }, acct[0] ?? {}],
+    ["the account is answered with 500", "/acct/1", { status: 500 }, acct[0] ?? {}],
+    ["the list is answered with 503", "/orders", { status: 503 }, list[0] ?? {}],
+    [
+      "the list is answered with a failure that is too long to read",
+      "/orders",
+      { status: 403, truncated: true },
+      list[0] ?? {}
+    ],
+    ["the answer with the list is lost", "/orders", { lost: true }, list[0] ?? {}],
     ["the list is cut off", "/orders", { text: "{\"orders\":[" }, list[0] ?? {}],
     ["an order in the list is cut off", "/order/7", { text: "{" }, { json: order("invalid") }]
   ]
   for (const [what, path, said, whole] of unreadable) {
-    it.effect(`is not replaced by a new one while ${what}, unless this persists`, () =>
+    it.effect(`is not replaced by a new order while ${what}, unless the failure persists`, () =>
       Effect.gen(function*() {
         const paths = { "/acct/1": acct, "/orders": list, "/order/7": [{ json: order("invalid") }] }
         const passed = yield* play({ ...paths, [path]: [said, said, whole] }, asked)
@@ -253,7 +258,7 @@ describe("an order at a correct upstream", () => {
       assert.notInclude(posts, "/order")
     }))
 
-  it.effect("is not looked for among ten thousand orders beyond a limit, nor at other hosts", () =>
+  it.effect("is looked for among a limited number of listed orders, and never at other hosts", () =>
     Effect.gen(function*() {
       const urls = (base: string, count: number) => Array.from({ length: count }, (_, at) => `${base}/order/${at}`)
       const many = yield* play({
@@ -270,7 +275,7 @@ describe("an order at a correct upstream", () => {
       assert.isTrue(elsewhere.asked.every(({ url }) => url.href.startsWith(ca)))
     }))
 
-  it.effect("continues after it was finalized as long as the upstream makes progress", () =>
+  it.effect("continues after a refused finalize if the upstream makes progress", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
       const { ended, posts } = yield* play({ "/finalize": [refused] })
@@ -305,7 +310,7 @@ describe("an order at a correct upstream", () => {
       assert.isAtMost(posts.filter((path) => path === "/finalize").length, 151)
     }))
 
-  it.effect("is not read again if the answer to finalize shows that it is finished", () =>
+  it.effect("is not read again if the answer to finalize shows that the order is finished", () =>
     Effect.gen(function*() {
       const done = order("valid", { certificate: `${ca}/cert` })
       const { ended, posts } = yield* play({ "/finalize": [{ json: done }] })
@@ -317,7 +322,7 @@ describe("an order at a correct upstream", () => {
       assert.deepInclude(failure, { _tag: "UpstreamRefused", type: "caa" })
     }))
 
-  it.effect("is read again if the answer to finalize does not contain its whole state", () =>
+  it.effect("is read again if the answer to finalize does not contain the whole state of the order", () =>
     Effect.gen(function*() {
       for (const said of [{ text: "{" }, { json: order("valid") }, { json: {} }, { json: order("ready") }]) {
         const { ended, posts } = yield* play({ "/finalize": [said] }, { deadline: 9_000_000 })
@@ -492,21 +497,21 @@ describe("an upstream that sends false data", () => {
   const problem = "application/problem+json"
   for (
     const [what, said, asks] of [
-      ["a limit with another status", { status: 403, json: { type: `${urn}rateLimited` } }, 0],
-      ["a failure of its own", { status: 500, json: { type: `${urn}serverInternal` } }, 0],
-      ["a nonce that it never accepts", { status: 400, json: { type: `${urn}badNonce` } }, 0],
+      ["rateLimited and the status 403", { status: 403, json: { type: `${urn}rateLimited` } }, 0],
+      ["serverInternal", { status: 500, json: { type: `${urn}serverInternal` } }, 0],
+      ["badNonce every time", { status: 400, json: { type: `${urn}badNonce` } }, 0],
       ["a problem without a type", { status: 500, json: { title: "no" }, headers: { "content-type": problem } }, 0],
       ["a refusal without a type", { status: 403, json: { title: "no" }, headers: { "content-type": problem } }, 0],
       ["a problem of a megabyte", { status: 403, json: { type: tooLong, detail: tooLong } }, 1],
       ["a problem that is too long to read", { status: 403, truncated: true, headers: { "content-type": problem } }, 1],
-      ["a page", { status: 500, text: "<h1>oops</h1>", headers: { "content-type": "text/html" } }, 1],
+      ["an HTML page", { status: 500, text: "<h1>oops</h1>", headers: { "content-type": "text/html" } }, 1],
       [
-        "a page with the media type of a problem",
+        "an HTML page with the media type of a problem",
         { status: 500, text: "<h1>", headers: { "content-type": problem } },
         1
       ],
-      ["JSON of a proxy between", { status: 403, json: { message: "blocked" } }, 1],
-      ["nothing", { status: 500 }, 1]
+      ["JSON from a proxy in between", { status: 403, json: { message: "blocked" } }, 1],
+      ["an empty body", { status: 500 }, 1]
     ] as const
   ) {
     it.effect(`${asks === 0 ? "has not opened the order" : "may have opened the order"} if it answers with ${what}`, () =>
@@ -518,7 +523,7 @@ describe("an upstream that sends false data", () => {
       }))
   }
 
-  it.effect("is polled later if it asks for a wait in its answer to a request for a nonce or the directory", () =>
+  it.effect("can ask for a wait in its answer to a request for a nonce or the directory", () =>
     Effect.gen(function*() {
       const wait = { "retry-after": "200", "replay-nonce": "" }
       const plain = { json: directory, headers: { "replay-nonce": "" } }
@@ -543,10 +548,10 @@ describe("an upstream that sends false data", () => {
     }))
 
   for (
-    const [what, retryAfter] of [["a thousand million seconds", "1000000000"], ["less than nothing", "-5"], [
-      "a year",
+    const [what, retryAfter] of [["a thousand million seconds", "1000000000"], ["a negative number", "-5"], [
+      "a date after a year",
       "Fri, 01 Jan 1971 00:00:00 GMT"
-    ], ["nothing", "soon"]]
+    ], ["a word", "soon"]]
   ) {
     it.effect(`is polled within limits if it sends ${what} as Retry-After, and the order is abandoned when its time is over`, () =>
       Effect.gen(function*() {

@@ -5,7 +5,7 @@ import { relayOf } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, directory } from "../../../support/ScriptedUpstream.ts"
 
-/* What the upstream says about a renewal (RFC 9773 section 4). */
+/* Tests what the relay reads from the upstream about a renewal (RFC 9773 section 4). */
 
 const certificate = { certId: "key.serial", orderUrl: `${ca}/order/1` }
 const path = "/renewal/key.serial"
@@ -47,7 +47,7 @@ describe("an upstream's renewal information", () => {
       }]
     ] as const
   ) {
-    it.effect(`counts as none if it has ${what}`, () =>
+    it.effect(`counts as absent if it has ${what}`, () =>
       Effect.gen(function*() {
         const { failures, got } = yield* answered(said)
         assert.deepStrictEqual(got, Result.succeed(nothing))
@@ -55,7 +55,7 @@ describe("an upstream's renewal information", () => {
       }))
   }
 
-  it.effect("has no explanation at a URL that browsers do not open", () =>
+  it.effect("loses an explanation whose URL no browser opens", () =>
     Effect.gen(function*() {
       for (const explanationURL of ["javascript:alert(1)", `https://ca.example/${"x".repeat(2000)}`, 7]) {
         const { got } = yield* answered({ json: { suggestedWindow, explanationURL } })
@@ -66,7 +66,7 @@ describe("an upstream's renewal information", () => {
       }
     }))
 
-  it.effect("is not requested if the directory does not offer it, or another upstream issued the certificate", () =>
+  it.effect("is not requested if the directory has no renewalInfo, or if another upstream issued the certificate", () =>
     Effect.gen(function*() {
       const json = { suggestedWindow }
       for (
