@@ -29,8 +29,8 @@ describe.each(databases)("a bulk deletion that is killed, on $name", (backend) =
       : `generate_series(1, ${to}) AS n(i)`
 
   /**
-   * Runs `run` on new rows again and again, kills the run after one more statement each time, and compares the rows that
-   * are left with the trail.
+   * Runs `run` on new rows again and again, kills the run after one more statement each time, and compares the rows
+   * that are left with the trail.
    */
   const killed = Effect.fnUntraced(function*<E>(of: {
     readonly rows: number

@@ -39,7 +39,7 @@ describe.each(databases)("limits on $name", (backend) => {
       for (let at = 0; at < 20; at++) yield* callerAt(profileOf(configOf()))
     }))
 
-  test("permit a number of new orders within the window, and another one as soon as the first is older than the window", () =>
+  test("permit the configured number of new orders within the window, and another order once the first is older than the window", () =>
     Effect.gen(function*() {
       const profile = limited("orders_per_account = 2")
       const caller = yield* callerAt(profile)
@@ -116,7 +116,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 5)
     }))
 
-  test("count new accounts of the same network only, and an existing account is still found", () =>
+  test("count only new accounts of the same network", () =>
     Effect.gen(function*() {
       const profile = limited("accounts_per_network = 2")
       const register = (ip: string, key = accountKeyOf()) => registerKey(profile, key, { ip })

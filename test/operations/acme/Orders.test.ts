@@ -93,7 +93,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT deadline FROM jobs WHERE kind = 'signer_issue'"), ["600"])
     }))
 
-  test("get their expiry from the setting if they were made by a version that did not store it", () =>
+  test("get their expiry from the setting if they were made by a version that did not store the expiry", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const { id } = yield* orderOf(caller, "a.example")
@@ -106,7 +106,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.lengthOf((yield* orders.list(caller, undefined)).ids, 0)
     }))
 
-  test("are refused to an account that is deactivated during its request, and so is a certificate for an existing order", () =>
+  test("are neither made nor finalized for an account that is deactivated during the request", () =>
     Effect.gen(function*() {
       const ends = [
         ["UPDATE accounts SET status = 'deactivated'", [401, type("unauthorized")]],
@@ -269,7 +269,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual((yield* orders.create(caller, past)).notBefore, 1)
     }))
 
-  test("are refused with a separate problem for each refused name, which has the identifier as it was sent", () =>
+  test("are refused with a problem without subproblems if one name is refused, with the identifier as it was sent", () =>
     Effect.gen(function*() {
       const cases = [
         [dns("a..b"), "malformed", 400],
@@ -304,7 +304,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(client.status, 400)
     }))
 
-  test("get the same answer whether they do not exist or belong to another account or profile", () =>
+  test("cause the same answer whether they do not exist or belong to another account or profile", () =>
     Effect.gen(function*() {
       const [owner, stranger, elsewhere] = [
         yield* callerAt(profile),

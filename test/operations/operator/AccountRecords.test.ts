@@ -85,7 +85,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
       assert.deepStrictEqual([listed.items.length, listed.total], [2, 3])
     }))
 
-  for (const [name, id] of [["another's id", nobody], ["nothing", ""], ["a word", "nothing"]]) {
+  for (const [name, id] of [["an unknown id", nobody], ["an empty id", ""], ["a word", "nothing"]]) {
     test(`are reported as absent by every action that gets ${name}`, () =>
       Effect.gen(function*() {
         const given = id ?? ""
@@ -100,7 +100,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
   }
 
   describe("contacts", () => {
-    test("are replaced and cleared with a row that counts them, and setting the same contacts changes nothing", () =>
+    test("are replaced and cleared with an audit row for each change, and setting the same contacts changes nothing", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         const two = ["mailto:a@example.org", "mailto:b@example.org"]
@@ -192,7 +192,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
     }
 
     if (!isSqlite) {
-      test("waits for an issuance in progress, and is refused if this has produced a certificate", () =>
+      test("waits for an issuance in progress, and is refused if the issuance has produced a certificate", () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(here)
           const id = yield* orderWith(caller, "status = 'processing'")
@@ -217,7 +217,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
         }))
     }
 
-    test("leaves no row in the trail if it fails, and fails if its row cannot be written", () =>
+    test("fails if its row in the trail cannot be written", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         yield* sql(

@@ -9,7 +9,7 @@ import { sql } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The counts for people who watch the service, and how rarely they are read from the database. */
+/* Tests the counts for people who watch the service, and how rarely the counts are read from the database. */
 
 const now = 1_800_000_120
 
@@ -27,7 +27,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       ({ trend }) => Effect.map(trend(profile, "24h"), ({ buckets }) => buckets.map(({ issued }) => issued))
     )
 
-  test("counts the present bucket again after ten seconds, and a past bucket only once", () =>
+  test("reads the present bucket again after ten seconds, and a past bucket only once", () =>
     Effect.gen(function*() {
       yield* row(now - 3600, "certificate_issued")
       yield* row(now, "certificate_issued")
@@ -42,7 +42,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual((yield* issuedOf("default")).slice(-2), [2, 2])
     }))
 
-  test("counts a bucket again after its end, because rows may be committed late", () =>
+  test("reads a bucket again after its end, because rows may be committed late", () =>
     Effect.gen(function*() {
       const end = now - now % 3600 + 3600
       yield* TestClock.setTime((end + 59) * 1000)

@@ -60,7 +60,7 @@ const created: AuditRow<"eab_created"> = { event: "eab_created", actorKind: "cli
 describe.each(databases)("the audit trail as operators see it on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
 
-  /** Writes three rows, a day apart and the oldest first, and returns their ids. */
+  /** Writes three rows, and returns their ids in the order of writing. */
   const rows = Effect.gen(function*() {
     for (const row of [issued, refused, created]) yield* audit.insert(row)
     const ids = (yield* column("SELECT id FROM audit_log ORDER BY id")).map(Number)
@@ -175,7 +175,7 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       }
     }))
 
-  test("is searched for a request through all of its rows, and says if more rows match than are read", () =>
+  test("finds the newest rows of a request, and says if more rows match than are read", () =>
     Effect.gen(function*() {
       const [one] = yield* rows
       // Each second has ten rows, so that a batch can end within a second.
@@ -198,7 +198,7 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       assert.deepStrictEqual([old.items.map(({ id }) => id), old.total, old.truncated], [[one], 1, false])
     }))
 
-  test("loses rows only by their age, and gets one row with the number that was deleted", () =>
+  test("loses rows only by their age, and gets one row with the number of deleted rows", () =>
     Effect.gen(function*() {
       yield* rows
       yield* audit.insert(created)
@@ -260,7 +260,7 @@ describe.each(databases)("nonces as operators see them on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
   const config = configOf("[nonce]\nttl_seconds = 60")
 
-  test("are counted, and those that are too old are deleted with a row that contains their number", () =>
+  test("are deleted if they are too old, with an audit row that has their number", () =>
     Effect.gen(function*() {
       yield* nonces.insert(["a", "b"], (now - 61) * 1000)
       yield* nonces.insert(["c"], (now - 60) * 1000)

@@ -26,7 +26,7 @@ describe.each(databases)("the metric of whether $name answers", (backend) => {
       assert.deepStrictEqual(yield* told(make("acme,admin")), [[{ role: "acme,admin" }, 1]])
     }))
 
-  test("is 0 while the database refuses, and is 1 again a second after it works", () =>
+  test("is 0 while the database refuses statements, and is 1 again a second after the database works", () =>
     Effect.gen(function*() {
       const up = make("acme")
       const away = answering(new SqlError({ cause: undefined, message: "planted" }))

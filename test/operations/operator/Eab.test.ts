@@ -89,7 +89,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   ])
 
   describe("creating a credential", () => {
-    test("makes a kid and 32 random octets, which neither the row nor the log contains", () =>
+    test("makes a kid and a secret of 32 random octets, which neither the trail nor the log contains", () =>
       Effect.gen(function*() {
         const one = yield* eab.create(operator, { label: "printers", profile: undefined })
         const two = yield* eab.create(operator, { label: "printers", profile: "other" })
@@ -133,7 +133,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual(Buffer.from([0xf8, 0xfb]).toString("base64url")[0], "-")
       }))
 
-    test("makes no credential if its row cannot be written", () =>
+    test("makes no credential if its audit row cannot be written", () =>
       Effect.gen(function*() {
         yield* broken("INSERT", "audit_log")
         yield* Effect.ensuring(Effect.flip(made("printers")), mend)
@@ -152,7 +152,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           if (at === 2) yield* TestClock.adjust("1 second")
         }
         const [, , , second = "", first = ""] = kids
-        // The order of creation and the order of kids differ for one of them.
+        // The order of creation and the order of kids differ for one credential.
         yield* sql(`UPDATE eab_keys SET created_at = ${now + 1} WHERE kid = ${kidLiteral(first)}`)
         const expected = [kids[0], kids[1], first, kids[2], second]
         const page = (limit: number, offset: number) =>
@@ -195,14 +195,14 @@ describe.each(databases)("credentials for external account binding on $name", (b
       }))
 
     const spellings: ReadonlyArray<readonly [string, (kid: string) => string]> = [
-      ["another's kid", () => nobody],
-      ["nothing", () => ""],
+      ["an unknown kid", () => nobody],
+      ["an empty kid", () => ""],
       ["a word", () => "nothing"],
       ["the kid in upper case", (kid) => kid.toUpperCase()],
       ["the kid without hyphens", (kid) => kid.replaceAll("-", "")],
       ["the kid in braces", (kid) => `{${kid}}`],
-      ["the kid with more behind it", (kid) => `${kid}00`],
-      ["the kid with U+0000 behind it", (kid) => `${kid}\u0000`]
+      ["the kid with more characters after it", (kid) => `${kid}00`],
+      ["the kid with U+0000 after it", (kid) => `${kid}\u0000`]
     ]
     for (const [name, spelled] of spellings) {
       test(`reports that there is no credential for ${name}`, () =>
@@ -290,7 +290,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       authorizations: count("SELECT count(*) FROM authorizations")
     })
 
-    test("keeps the accounts if requested, which then belong to no credential and are otherwise unchanged", () =>
+    test("keeps the accounts unchanged if requested", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "keep"), { accounts: 3, orders: 2 })
@@ -407,22 +407,22 @@ describe.each(databases)("credentials for external account binding on $name", (b
       readonly live: boolean
     }
     const held: ReadonlyArray<Held> = [
-      { name: "one in force", set: live, live: true },
-      { name: "one that expires in this second", set: `${issued}, cert_not_after = ${now}`, live: true },
-      { name: "one of unknown expiry", set: `${issued}, cert_not_after = NULL`, live: true },
-      { name: "one of a negative expiry", set: `${issued}, cert_not_after = -1`, live: true },
-      { name: "one that expired", set: `${issued}, cert_not_after = ${now - 1}`, live: false },
-      { name: "one that was revoked", set: `${live}, revoked_at = ${now - 5}`, live: false },
+      { name: "a certificate in force", set: live, live: true },
+      { name: "a certificate that expires in this second", set: `${issued}, cert_not_after = ${now}`, live: true },
+      { name: "a certificate of unknown expiry", set: `${issued}, cert_not_after = NULL`, live: true },
+      { name: "a certificate of a negative expiry", set: `${issued}, cert_not_after = -1`, live: true },
+      { name: "a certificate that expired", set: `${issued}, cert_not_after = ${now - 1}`, live: false },
+      { name: "a certificate that was revoked", set: `${live}, revoked_at = ${now - 5}`, live: false },
       {
-        name: "one of unknown expiry that was revoked",
+        name: "a certificate of unknown expiry that was revoked",
         set: `${issued}, cert_not_after = NULL, revoked_at = ${now - 5}`,
         live: false
       },
-      { name: "none, but its issuance is in progress", set: "status = 'processing'", live: false },
-      { name: "none, after a failure", set: "status = 'invalid'", live: false }
+      { name: "no certificate, but an issuance in progress", set: "status = 'processing'", live: false },
+      { name: "no certificate after a failure", set: "status = 'invalid'", live: false }
     ]
     for (const { live, name, set } of held) {
-      test(`${live ? "keeps the accounts" : "deletes the accounts"} depending on the certificate of one of them (${name})`, () =>
+      test(`${live ? "keeps the accounts" : "deletes the accounts"} depending on the certificate of one account (${name})`, () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           yield* orderWith(two, set)
@@ -441,7 +441,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }))
     }
 
-    test("succeeds if the accounts are kept or only deactivated, even if one of them has a valid certificate", () =>
+    test("succeeds if the accounts are kept or only deactivated, even if an account has a valid certificate", () =>
       Effect.gen(function*() {
         for (const mode of ["keep", "deactivate"] as const) {
           const kid = yield* made(mode)
@@ -547,7 +547,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.strictEqual((yield* left).orders, 1)
         }))
 
-      test("waits for an account that is being bound, and treats it like the others", () =>
+      test("waits for an account that is being bound, and treats this account like the others", () =>
         Effect.gen(function*() {
           const { kid } = yield* peopled
           const end = yield* removeAgainst({

@@ -11,7 +11,7 @@ import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql }
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
-/* What expires soon, and what has replaced it (docs/decisions/expiring.md). */
+/* Tests which certificates expire soon, and which certificates have replaced them (docs/decisions/expiring.md). */
 
 const config = configOf()
 
@@ -46,7 +46,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       })
     )
 
-  test("are the valid and unrevoked ones whose expiry is in the window, the first to expire first, for every profile or one", () =>
+  test("are valid, are not revoked and expire in the window, and are listed by their expiry", () =>
     Effect.gen(function*() {
       const [caller, elsewhere] = [yield* here, yield* callerAt(profileOf(config, "other"))]
       yield* orderOf(caller, "pending.example")
@@ -100,7 +100,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepStrictEqual([(yield* within(2)).ids, (yield* within(2)).followers], [[old], [undefined]])
     }))
 
-  test("are replaced by a certificate whose order names them in replaces, whatever names it has", () =>
+  test("are replaced by a certificate whose order names them in replaces, whatever names that certificate has", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { chain, orderId } = yield* issueTo(caller, ["a.example", "b.example"])
@@ -153,7 +153,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
     assert.deepStrictEqual([-1, 0, 100_001].map((asked) => days(told, "a", asked)), [1, 1, 100_000])
   })
 
-  test("are listed in pages, with or without the replaced ones", () =>
+  test("are listed in pages, with or without the replaced certificates", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const ids: Array<OrderId> = []
@@ -170,7 +170,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepStrictEqual(shown.map(({ hidden, total }) => [total, hidden]), [[9, 3], [9, 3], [9, 3]])
     }))
 
-  test("are listed in a complete page even if counting the replaced ones takes too long, and the count then covers what was read", () =>
+  test("fill a page even if counting the replaced certificates takes too long", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const open = yield* ending(caller, 2.1, "open.example")

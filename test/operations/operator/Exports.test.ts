@@ -63,7 +63,7 @@ describe("a CSV file", () => {
     assert.strictEqual(written(["a"], { a: `${text}` }).slice(3), `${quoted(shown)}\r\n`)
   })
 
-  it("leaves a value unchanged if such a character is only inside of it", () => {
+  it("leaves a value unchanged if a character that begins a formula is only inside the value", () => {
     assert.strictEqual(
       written(["a"], { a: "a=b" }, { a: "2027-01-15T08:00:00Z" }),
       "a\r\na=b\r\n2027-01-15T08:00:00Z\r\n"
@@ -80,7 +80,7 @@ const itemsOf = <E, R>(file: Effect.Effect<Exported, E, R>) =>
   )
 const json: Wish = { format: "json" }
 
-/** Fills every table. One order has an expiry that is too large for an exact integer, which another test is about. */
+/** Fills every table, but removes the expiry of each order, because one expiry is too large for an exact integer. */
 const peopled = Effect.andThen(populate, Effect.suspend(() => sql("UPDATE orders SET cert_not_after = NULL")))
 
 describe.each(databases)("exports on $name", (backend) => {
@@ -120,7 +120,7 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.lengthOf(yield* itemsOf(files.eabFile({ status: "revoked" }, json)), 1)
     }))
 
-  test("are an empty list or only the first line if there are no rows", () =>
+  test("contain an empty list or only the first line if there are no rows", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* Effect.flatMap(files.accountsFile({}, json), textOf), `{"items":[]}\n`)
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
@@ -148,14 +148,14 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.strictEqual(files.mostOverApi, 100_000)
     }))
 
-  test("contain texts that others wrote as text and not as formulas", () =>
+  test("escape the texts of others that a spreadsheet would run as formulas", () =>
     Effect.gen(function*() {
       yield* eab.create({ kind: "cli", id: "x" }, { label: "=HYPERLINK(\"http://evil\")", profile: undefined })
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
       assert.include(csv, `,"'=HYPERLINK(""http://evil"")",`)
     }))
 
-  test("contain all rows of a request, or are refused if the search for them ends early", () =>
+  test("contain all rows of a request, or are refused if the search for these rows ends early", () =>
     Effect.gen(function*() {
       yield* peopled
       const isSqlite = backend.dialect === "sqlite"

@@ -15,7 +15,7 @@ import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql }
 import { useOwnCa, work } from "../../support/Issued.ts"
 import { madeAt } from "../../support/LocalCa.ts"
 
-/* What operators do with jobs (docs/jobs.md, "By hand"; docs/decisions/job-outcomes.md, "Giving up"). */
+/* Tests what operators do with jobs (docs/jobs.md, "By hand"; docs/decisions/job-outcomes.md, "Giving up"). */
 
 const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const
@@ -24,7 +24,7 @@ const nobody = "01234567-89ab-7def-8123-456789abcdef"
 describe.each(databases)("jobs as operators see them on $name", (backend) => {
   const { database, test } = useOwnCa(backend)
 
-  /** Makes an order whose certificate was requested, and returns it with the job that is to sign it. */
+  /** Makes and finalizes an order, and returns the order with the job that is to sign its certificate. */
   const finalized = Effect.fnUntraced(function*(name = "a.example") {
     const caller = yield* callerAt(profileOf(config))
     const { id: orderId } = yield* orderOf(caller, name)
@@ -51,7 +51,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       }`}`
     )
 
-  test("are listed newest first and by kind, status and order, and are shown without the CSR", () =>
+  test("can be listed by kind, status and order, newest first, and are shown without the CSR", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* finalized("a.example"), yield* finalized("b.example")]
       const page = { limit: 10, offset: 0 }
@@ -71,7 +71,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuch")
     }))
 
-  test("are shown without the messages if they are about messages to operators", () =>
+  test("are shown without the message if they deliver a message to operators", () =>
     Effect.gen(function*() {
       const payloadOf = (scope: string) =>
         Effect.gen(function*() {
@@ -91,7 +91,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.property(yield* payloadOf("default"), "fields")
     }))
 
-  test("are shown with their order, to which they belong directly or by a challenge, and with the order at the upstream", () =>
+  test("are shown with their order, even if they are about a challenge of this order, and with the order at the upstream", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       const shown = () =>
@@ -113,7 +113,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       }
     }))
 
-  test("end their order as invalid if a signing is cancelled, with two rows by the same actor", () =>
+  test("make the order invalid if a signing is cancelled, with two audit rows by the same actor", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       assert.isTrue(jobs.endsOrder(job))
@@ -137,7 +137,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.deepInclude(again, { _tag: "JobNotCancellable", status: "cancelled" })
     }))
 
-  test("end challenge, authorization and order as invalid if a validation is cancelled", () =>
+  test("make the challenge, the authorization and the order invalid if a validation is cancelled", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { id: orderId } = yield* orderOf(caller, "a.example")
@@ -227,7 +227,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* audited, [])
     }))
 
-  test("become due by run-now if they wait, with one row in the trail, or get one attempt if they have failed", () =>
+  test("become due by run-now if they wait, or get one more attempt if they have failed", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* sql(`UPDATE jobs SET run_at = ${madeAt + 3600}`)
@@ -265,7 +265,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       })
     }))
 
-  test("are counted by kind, with the age of those that are due", () =>
+  test("are counted by kind, with the age of the oldest job that is due", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* finalized("b.example")

@@ -11,8 +11,8 @@ import { databases, useDatabase } from "../../support/Databases.ts"
 import { configOf, sql } from "../../support/Graph.ts"
 
 /*
- * Searches among so many names that the search has to read one name after another (docs/decisions/data-model.md, "Names
- * that contain a text").
+ * Tests searches among so many names that a search has to read one name after another (docs/decisions/data-model.md,
+ * "Names that contain a text").
  */
 
 const many = 25_000
@@ -28,7 +28,7 @@ describe.each(databases)("names that are read one after another on $name", (back
   const accountOf = (number: number) => AccountId(`01900000-0000-7000-8000-${String(number).padStart(12, "0")}`)
 
   /**
-   * Makes orders of two accounts at two profiles, one for each second from the epoch on. Every tenth order has failed.
+   * Makes orders of two accounts at two profiles, one order for each second since the epoch. Every tenth order has failed.
    */
   const insert = Effect.fnUntraced(function*(prefix: string, from: number, to: number, name: string) {
     const numbers = dialect === "sqlite"
@@ -171,7 +171,7 @@ describe.each(databases)("names that are read one after another on $name", (back
       assert.deepStrictEqual(yield* found("h24", 500), { ends: 2, counts: 7 }, "a page further back")
     })))
 
-  it.effect("are read only once for some time if few match, except for names that are new", () =>
+  it.effect("are read only once for some time if few names match, except for new names", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       yield* TestClock.adjust("1 day") // forgets the limits of the parts in other tests

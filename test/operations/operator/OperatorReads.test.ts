@@ -27,9 +27,9 @@ describe.each(databases)("a list for operators on $name", (backend) => {
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
     })))
 
-  it.live("ends with the same error if others are reading and no connection becomes free", () =>
+  it.live("fails with the error Busy if others are reading and no connection becomes free", () =>
     beside(Effect.gen(function*() {
-      // On SQLite, one of two connections writes, so there is one reader for all. PostgreSQL has two.
+      // On SQLite, one of the two connections writes, so all readers share the other. On PostgreSQL, both can read.
       const others = yield* Effect.forEach(
         [1, 2],
         () => Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000)))

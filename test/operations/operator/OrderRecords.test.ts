@@ -104,7 +104,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       }
     }))
 
-  test("cannot be revoked without a certificate, and nothing is written then", () =>
+  test("cannot be revoked without a certificate, and the audit trail gets no row", () =>
     Effect.gen(function*() {
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "OrderNotIssued")
@@ -114,7 +114,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* failures, [])
     }))
 
-  test("wait for the list that contains their revocation if it is requested while a list is being signed", () =>
+  test("wait for the list that contains their revocation if the revocation is requested while another list is being signed", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]

@@ -55,7 +55,7 @@ describe.each(databases)("orders that operators delete on $name", (backend) => {
         }
       }))
 
-    test("are kept if their certificate can still be used, even if it was issued after the preview", () =>
+    test("are kept if their certificate can still be used, even if the certificate was issued after the preview", () =>
       Effect.gen(function*() {
         const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
         for (const notAfter of [now, now + 1, "NULL", -1]) {
@@ -85,7 +85,7 @@ describe.each(databases)("orders that operators delete on $name", (backend) => {
   })
 
   describe("whose certificate expired long ago", () => {
-    /** Orders of every kind, each with whether a purge of 30 days deletes it. */
+    /** Orders of every kind. The second value says whether a purge of 30 days deletes the order. */
     const kinds: ReadonlyArray<readonly [what: string, isTaken: boolean]> = [
       [issued(now - 30 * day), true],
       [issued(now - 31 * day), true],
@@ -127,7 +127,7 @@ describe.each(databases)("orders that operators delete on $name", (backend) => {
         assert.deepStrictEqual(none, { orders: 0, profiles: [], left: 0, cutoff: "2026-12-16T08:00:00Z" })
       }))
 
-    test("are deleted with their authorizations, with rows in the trail, and the log contains their number", () =>
+    test("are deleted with their authorizations, and the trail has their number", () =>
       Effect.gen(function*() {
         const taken = yield* peopled
         const done = purgeObject(yield* purge.run(operator, { profile: "other", expiredForDays: 30 }))

@@ -30,7 +30,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
     )
   }
 
-  /** A driver that has another answer to the statements that match. */
+  /** A driver that gives this answer to the statements that match the pattern. */
   const instead = (pattern: RegExp, answer: ReturnType<Driver["single"]>): Driver => {
     const driver = database.driver()
     const { aside } = driver
@@ -144,7 +144,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       assert.strictEqual(yield* ready, 1)
     }))
 
-  test("are omitted and logged one by one if they fail or take two seconds, and the others are still there", () =>
+  test("are omitted one by one if they fail or take two seconds, and the other samples remain", () =>
     Effect.gen(function*() {
       const failing = instead(/min\(run_at\)/, new SqlError({ cause: undefined, message: "planted" }))
       const found = yield* Effect.provideService(yield* samples.make(known), Database, failing)

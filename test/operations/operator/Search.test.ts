@@ -75,7 +75,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("deadbeef"), [])
     }))
 
-  test("finds at most five names, first the exact one and then those with this ending, or else those that contain the text", () =>
+  test("finds at most five names: first the exact name, then names with this ending, or else names that contain the text", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const names = ["x.mid.example", "mid.example", "amid.example", "a.example"]
@@ -104,7 +104,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual([found.results, found.hint?.slice(0, 26)], [[], "Contacts are not searched;"])
     }))
 
-  test("shows a certificate in words, with its certID and the time to renew it", () =>
+  test("shows a decoded certificate with its certID and its renewal window", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { leaf, orderId, serial } = yield* issueTo(caller, ["a.example", "b.example"])

@@ -64,7 +64,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual(sha256, createHash("sha256").update(`["192.0.2.0/24","1","2"]\n`).digest("hex"))
     }))
 
-  test("writes a row to the trail of the target, whose numbers continue after those of the source", () =>
+  test("writes a row to the trail of the target, and numbers this row after the rows of the source", () =>
     Effect.gen(function*() {
       // Deletes the last row, so that the engine has given out one number more than there are rows.
       for (let row = 0; row < 3; row++) {
@@ -97,13 +97,13 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.deepStrictEqual(of("crls"), [1])
     }))
 
-  test("copies only the record of the transfer from an empty database", () =>
+  test("writes only the record of the transfer if the source is empty", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run()).total, 0)
       assert.strictEqual(yield* to.use(count("SELECT count(*) FROM audit_log")), 1)
     }))
 
-  test("refuses a target that has rows, and names every table", () =>
+  test("refuses a target that has rows, and names every table with rows", () =>
     Effect.gen(function*() {
       yield* populate
       yield* to.use(sql("INSERT INTO nonces (value, created_at) VALUES ('x', 1)"))
@@ -117,7 +117,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual(yield* to.use(count("SELECT count(*) FROM orders")), 0)
     }))
 
-  test("refuses while processes serve from the source, and names them until they are no longer seen", () =>
+  test("refuses while processes that serve from the source were seen recently, and names these processes", () =>
     Effect.gen(function*() {
       const seen = (at: number) =>
         sql(
@@ -136,7 +136,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       }
     }))
 
-  test("refuses while a process of this host exists, whatever its clock says", () =>
+  test("refuses while a registered process of this host exists, even if the process was not seen recently", () =>
     Effect.gen(function*() {
       const owner = workers.ownerOf(workers.here(), { host: "here", pid: process.pid, uuid: "a" })
       yield* sql(
@@ -145,7 +145,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.deepInclude(yield* refused, { _tag: "StillServed", owners: [owner] })
     }))
 
-  test("prevents others from writing to the source or serving from it until the transfer is done", () =>
+  test("prevents others from writing to the source or serving from the source until the transfer is done", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* populate
       const attempt: Effect.Effect<unknown, unknown> = source.dialect === "sqlite"
@@ -195,7 +195,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       })))
   }
 
-  test("refuses if the schemas differ, and names both", () =>
+  test("refuses if the schemas differ, and names both schemas", () =>
     Effect.gen(function*() {
       const names = yield* known
       const last = names.at(-1) ?? ""
@@ -235,7 +235,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.include(error, { _tag: "TransferRefused", reason: "same" })
     }))))
 
-  it.effect("refuses the source as the target even with the largest number for its lock that the engine can store", () =>
+  it.effect("refuses the source as the target even if the number of its lock is the largest possible number", () =>
     Effect.scoped(from.use(Effect.gen(function*() {
       const again = yield* from.another
       const error = yield* Effect.flip(

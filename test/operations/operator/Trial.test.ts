@@ -6,7 +6,7 @@ import { databases } from "../../support/Databases.ts"
 import { column, configOf, eventsOf } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* Operators' tests of receivers (docs/notifications.md). */
+/* Tests what happens when an operator tries out receivers (docs/notifications.md). */
 
 const config = configOf(`[notify]
 enabled = ["webhook"]
@@ -24,7 +24,7 @@ const everything = { target: undefined, event: undefined, profile: undefined }
 describe.each(databases)("a test of receivers on $name", (backend) => {
   const { records, test } = useStore(backend)
 
-  test("is recorded in the trail if it is interrupted, with what was sent until then", () =>
+  test("is recorded in the trail even if it is interrupted, with the number of samples sent until then", () =>
     Effect.gen(function*() {
       const hanging = yield* Deferred.make<void>()
       const deliveries = Deliveries.layerScripted(({ entry }) =>

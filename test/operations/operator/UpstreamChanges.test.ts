@@ -9,7 +9,7 @@ import { refusal, relayOf, relaySettings } from "../../support/ScriptedRelay.ts"
 import { ca, directory, payloadAt, upstreamWith } from "../../support/ScriptedUpstream.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What an operator changes about a relay's account at the upstream. */
+/* Tests what an operator can change about a relay's account at the upstream. */
 
 const operator = { kind: "cli", id: "olga" } as const
 const contact = ["mailto:pki@example.org"]
@@ -46,7 +46,7 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       }])
     }))
 
-  test("gets the given contacts or those of the configuration, and the trail counts them", () =>
+  test("gets the given contacts or the configured contacts, and the trail lists the contacts", () =>
     Effect.gen(function*() {
       const settings = relaySettings({ contact })
       yield* relayOf({}, settings)
@@ -69,7 +69,7 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       ])
     }))
 
-  test("leaves no row if its change is refused or if it does not exist", () =>
+  test("leaves no row in the trail if the change is refused or the account does not exist", () =>
     Effect.gen(function*() {
       const settings = relaySettings({ contact })
       const { web } = upstreamWith({ ...paths, "/acct/1": [refusal("invalidContact")] })

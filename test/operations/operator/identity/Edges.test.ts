@@ -35,7 +35,7 @@ import {
   wrong
 } from "../../../support/Operators.ts"
 
-/* Limits at their last permitted value, refusals that change nothing, and the log records of both. */
+/* Tests limits at their last permitted value, refusals that change nothing, and the log records about both. */
 
 const { admin } = config
 
@@ -75,7 +75,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(reasons("admin_login_failed"), ["rate_limited"])
     }))
 
-  test("attempts that succeed are logged with their step and are not counted, whatever they proved", () =>
+  test("attempts that succeed are logged with their step and are not counted", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const enrolling = yield* half("olga", here, strict.admin)
@@ -112,7 +112,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.strictEqual(yield* pendingSecrets, 1)
     }))
 
-  test("an operator without a factor cannot turn one off, and an enrolment in progress continues", () =>
+  test("an operator without a factor cannot turn a factor off, and an enrolment in progress continues", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -191,7 +191,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       )
     }))
 
-  test("a missing role counts as admin in the trail, and setting it to admin is no change", () =>
+  test("a missing role counts as admin in the trail, and setting the role to admin is no change", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -225,7 +225,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_role_unknown"), 2)
     }))
 
-  test("an incomplete session lives no longer than a complete one, and stores 256 characters of the client's name", () =>
+  test("an incomplete session lives no longer than a complete session", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const brief = { ...strict.admin, session_ttl_seconds: 100 }
@@ -235,7 +235,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT user_agent FROM admin_sessions"), ["x".repeat(256)])
     }))
 
-  test("a time of a session is corrected only if a clock that was ahead has written it", () =>
+  test("a time of a session is corrected only if a clock that was ahead has written this time", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -281,7 +281,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens WHERE revoked_at IS NULL"), 1)
     }))
 
-  test("the log says at startup whether there are no operators or operators still have to enrol a factor", () =>
+  test("the log warns at startup about missing operators, missing factors and missing addresses", () =>
     Effect.gen(function*() {
       yield* remarks(strict.admin)
       assert.deepStrictEqual(eventsOf(records), ["admin_no_users"])

@@ -306,7 +306,7 @@ describe("an order at a correct upstream", () => {
         failure.detail,
         "the upstream did not finish within signer.relay.poll_timeout_secs: its order is ready, and is not finalized"
       )
-      // The configured waits take half of the seconds.
+      // One poll every two seconds leaves time for 150 polls.
       assert.isAtMost(posts.filter((path) => path === "/finalize").length, 151)
     }))
 
