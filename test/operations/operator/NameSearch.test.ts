@@ -28,7 +28,7 @@ describe.each(databases)("names that are read one after another on $name", (back
   const accountOf = (number: number) => AccountId(`01900000-0000-7000-8000-${String(number).padStart(12, "0")}`)
 
   /**
-   * Makes orders of two accounts at two profiles, one order for each second since the epoch. Every tenth order has failed.
+   * Makes one order for each second since the epoch, by two accounts at two profiles. Every tenth order has failed.
    */
   const insert = Effect.fnUntraced(function*(prefix: string, from: number, to: number, name: string) {
     const numbers = dialect === "sqlite"

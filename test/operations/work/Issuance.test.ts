@@ -212,7 +212,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
       }))
 
-    test("is refused as malformed after the expiry of the authorization, which is then stored as expired", () =>
+    test("is refused as malformed after the expiry of the authorization, and the authorization is then stored as expired", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -330,7 +330,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       ] as const
     ) {
       test(
-        `makes everything invalid after a refusal with ${error}, and tells the client nothing of what was received`,
+        `makes challenge, authorization and order invalid after a refusal with ${error}, and hides the received content from the client`,
         () =>
           Effect.gen(function*() {
             const caller = yield* callerAt(profile)
@@ -389,7 +389,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("changes nothing if the verdict comes after the authorization was deactivated", () =>
+    test("changes nothing if the authorization was deactivated before the verdict", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -419,7 +419,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         })
       }), { validate: refuses("connection") })
 
-    test("changes nothing at a second verdict for the challenge, which is reported", () =>
+    test("changes nothing at a second verdict for the challenge, and the log reports that verdict", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -465,7 +465,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       ] as const
     ) {
       test(
-        `lets the first verdict decide if two challenges of one authorization end differently, here that of ${first}`,
+        `lets the first verdict decide if two challenges of one authorization end differently, here the verdict of ${first}`,
         () =>
           Effect.gen(function*() {
             yield* bothTriggered
@@ -515,7 +515,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
     const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
     test(
-      "makes an order invalid that expires meanwhile, and the order cannot be finalized",
+      "makes an order invalid if it expires during the check, and the order cannot be finalized",
       () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(profile)
@@ -572,7 +572,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     })
 
     test(
-      "makes everything invalid with serverInternal if the queue abandons the validation",
+      "makes challenge, authorization and order invalid with serverInternal if the queue abandons the validation",
       () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(profile)
@@ -597,7 +597,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     )
 
     test(
-      "gives no verdict as long as this host cannot run the check, which is repeated until it can",
+      "gives no verdict as long as this host cannot run the check, and repeats the check until it can run",
       () =>
         Effect.gen(function*() {
           hostRuns = 0
@@ -881,7 +881,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
       test(
-        "discards the certificate if an authorization is deactivated meanwhile",
+        "discards the certificate if the account is deactivated before the signer has finished",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -896,7 +896,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {
         test(
-          `is not tried again after ${cause}, which ends the order at once and is shown to operators`,
+          `is not tried again after ${cause}, ends the order at once and shows the cause to operators`,
           () =>
             Effect.gen(function*() {
               const { caller, id } = yield* readyOrder("a.example")
@@ -917,7 +917,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
         test(
-          `is tried again after ${cause} and then abandoned with serverInternal, which is audited as ${told}`,
+          `is tried again after ${cause}, then abandoned with serverInternal and audited as ${told}`,
           () =>
             Effect.gen(function*() {
               const { caller, id } = yield* readyOrder("a.example")
@@ -999,7 +999,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           }))
       }
 
-      test("ends its job after the expiry of the order, which becomes invalid", () =>
+      test("ends its job after the expiry of the order, and makes the order invalid", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -1011,7 +1011,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
       test(
-        "discards the certificate if the order expires meanwhile, and the order becomes invalid",
+        "discards the certificate and makes the order invalid if the order expires before the signer has finished",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -1029,7 +1029,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       test("discards the first worker's certificate with job_lease_lost if the lease ends while that worker still signs", () => {
         let calls = 0
         const [entered, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
-        // The first worker takes so long that a second one has replaced it.
+        // The first worker takes so long that a second worker has replaced it.
         const issue: Script["issue"] = (request) =>
           Effect.suspend(() => {
             const isFirst = calls++ === 0
@@ -1129,7 +1129,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     /** Longer than any lease. */
     const later = TestClock.adjust("2 minutes")
 
-    test("records one certificate, and never another one, if it is signing", () => {
+    test("records one certificate, and never another certificate, if it is signing", () => {
       let signatures = 0
       const issue: Script["issue"] = (request) =>
         Effect.map(signsAtOnce(request), (signed) => ({ ...signed, serial: `0badcafe${signatures++}` }))

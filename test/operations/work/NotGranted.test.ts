@@ -7,7 +7,7 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { useOwnCa, work } from "../../support/Issued.ts"
 
-/* Extensions that a request contains and that its certificate lacks. */
+/* Tests extensions that a CSR contains and that its certificate lacks. */
 
 describe.each(databases)("further extensions in a CSR on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
@@ -19,7 +19,7 @@ describe.each(databases)("further extensions in a CSR on $name", (backend) => {
   const usages = asked("2.5.29.15", der(0x03, Buffer.from([7, 128])))
   const mustStaple = asked("1.3.6.1.5.5.7.1.24", der(0x30, der(0x02, Buffer.from([5]))))
 
-  test("are not granted, which the log and the order report", () =>
+  test("are not granted, and the log and the order report them", () =>
     Effect.gen(function*() {
       const many = Array.from({ length: 40 }, (_, at) => `1.2.3.${at}`)
       const cases: ReadonlyArray<readonly [ReadonlyArray<Uint8Array>, ReadonlyArray<string> | undefined]> = [

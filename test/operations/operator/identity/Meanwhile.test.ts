@@ -98,7 +98,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(shown, 0)
       }))
 
-    test("may activate another factor, and a code of the previous one then begins no session", () =>
+    test("may activate another factor, and a code of the previous factor then begins no session", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const { secret } = yield* enrolled(identity)
@@ -194,7 +194,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
       }))
   })
 
-  test("a further sign-in is told to try again soon if as many as may fail are in progress, and no operator is locked out", () =>
+  test("a further sign-in has to wait five seconds if as many as may fail are in progress, and no operator is locked out", () =>
     Effect.gen(function*() {
       yield* olga
       const gate = yield* Deferred.make<void>()
@@ -240,7 +240,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.deepInclude(fieldsOf("admin_login_failed")[0], { reason: "rate_limited", client_ip: "192.0.2.1" })
       }))
 
-    /** The same hashes. `asked` completes when the first hash is requested. */
+    /** Returns the same hashes, and completes `asked` when the first hash is requested. */
     const noticed = (passwords: Context.Context<Passwords>, asked: Deferred.Deferred<void>) => {
       const { findCode, hash, hashCodes, underWay, verify } = Context.get(passwords, Passwords)
       const notice = <A, E>(self: Effect.Effect<A, E>) => Effect.andThen(Deferred.succeed(asked, undefined), self)
@@ -254,7 +254,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
     }
 
     /**
-     * Makes the hash of an operator wait while requests of other operators arrive, until it has to give up its place.
+     * Makes the hash of an operator wait while requests of other operators arrive, until this hash loses its place.
      */
     const crowdedOut = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {

@@ -44,7 +44,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
 
   const reasons = () => fieldsOf("admin_mfa_failed").map(({ reason }) => reason)
 
-  test("accepts a code of the authenticator, and replaces the incomplete session with a new one", () =>
+  test("accepts a code of the authenticator, and replaces the incomplete session with a new session", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const { identity, token } = yield* half("olga")
@@ -73,7 +73,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const again = yield* half("olga")
       const refused = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
       assert.strictEqual(refused._tag, "InvalidCredentials", "and takes it once")
-      // Clocks of processes differ by less than an hour. A use that is less far ahead stays stored.
+      // Clocks of processes differ by less than an hour. A used step that is less far ahead stays stored.
       yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 120}`)
       const near = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
       assert.strictEqual(near._tag, "InvalidCredentials")
@@ -96,11 +96,11 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.deepStrictEqual(found, [1, 1, 2, 0])
     }).pipe(Effect.provide(Registry.layer("admin", series))))
 
-  test("accepts the codes of the steps before and after the present one, but none from two steps away", () =>
+  test("accepts the codes of the present step and of its two neighbours, but no code from two steps away", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       for (const [later, passes] of [[-60, false], [60, false], [-30, true], [0, true], [30, true]] as const) {
-        // The enrolment has used a time step. Forgets this, because the test is about the window.
+        // The enrolment has used a time step. The test forgets that step, because it checks only the window.
         yield* sql("UPDATE admin_users SET totp_last_step = NULL")
         const { identity } = yield* half("olga")
         const passed = yield* Effect.result(mfa.verify(admin, identity, yield* codeOf(secret, later), here))
@@ -195,7 +195,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(refused._tag, "RateLimited", "new sessions and addresses buy no more guesses")
       const signIn = half("olga", stranger)
       assert.strictEqual((yield* Effect.flip(signIn))._tag, "RateLimited", "and the address has none left either")
-      // An attacker who knows the password cannot lock the operator out at a known address.
+      // An attacker who knows the password cannot lock out the operator at a known address.
       yield* mfa.verify(admin, (yield* half("olga")).identity, yield* codeOf(secret), here)
       yield* TestClock.adjust("300 seconds")
       yield* mfa.verify(admin, (yield* signIn).identity, yield* codeOf(secret), stranger)
@@ -246,7 +246,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.strictEqual((yield* confirm(anew.identity, other))._tag, "RateLimited")
       }))
 
-    test("shows a secret, and after the first correct code shows recovery codes and uses up the step of that code", () =>
+    test("shows a secret, shows recovery codes after the first correct code, and uses up the step of that code", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* half("olga", here, strict.admin)

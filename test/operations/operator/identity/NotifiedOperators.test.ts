@@ -26,7 +26,7 @@ import {
   useOperators
 } from "../../../support/Operators.ts"
 
-/* The messages to operators about their own account, one for each event (docs/decisions/notifications.md). */
+/* Tests the messages to operators about their own account, one for each event (docs/decisions/notifications.md). */
 
 const section = `[admin.notify]
 enabled = ["email", "webhook"]
@@ -86,7 +86,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       })
     })))
 
-  test("when their attempts are used up, once in a window, and never about an unknown name", () =>
+  test("when their attempts at sign-ins are used up, once in a window, and never about an unknown name", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const wrong = (username: string) =>
@@ -96,7 +96,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
       assert.strictEqual((yield* told(wrong("nobody"))).to, "")
       yield* TestClock.adjust("301 seconds")
-      // So many failures in a row would make the next attempt wait, which this test is not about.
+      // So many failures in a row would make the next attempt wait, and this test does not check that.
       yield* sql("DELETE FROM login_failures")
       yield* Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts)
       yield* Effect.acquireUseRelease(
@@ -171,7 +171,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
     })))
 
-  test("of every change to their credentials, and whether they made it themselves", () =>
+  test("of every change to their credentials, and whether the operator made the change", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")

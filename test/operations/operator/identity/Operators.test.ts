@@ -157,7 +157,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.strictEqual(yield* tagOf(operators.enable(as("root"), "nobody")), "NoSuch")
     }))
 
-  test("are not changed by setting a present value again, which leaves no row", () =>
+  test("are not changed by setting a present value again, and no row is left", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -179,7 +179,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.deepInclude((yield* trail).at(-1)?.[3], { before: "viewer", after: "admin" })
     }))
 
-  test("cannot change themselves in these ways by the API", () =>
+  test("cannot disable or demote themselves or reset their own factor over the API", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -193,7 +193,7 @@ describe.each(databases)("operators on $name", (backend) => {
     }))
 
   describe("the last active admin", () => {
-    test("stays an admin whatever is tried, where an admin without a role counts and a disabled one does not", () =>
+    test("stays an admin whatever is tried, and an admin without a role counts but a disabled admin does not", () =>
       Effect.gen(function*() {
         yield* made("root", "admin")
         yield* made("olga", "admin")
@@ -247,7 +247,7 @@ describe.each(databases)("operators on $name", (backend) => {
       }))
   })
 
-  test("get a new password from the command line, which ends their sessions", () =>
+  test("get a new password from the command line, and their sessions end", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* enter("olga")
@@ -265,7 +265,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_password_changed")
     }))
 
-  test("lose their factor together with the codes and the sessions, even if the factor was not confirmed", () =>
+  test("lose their factor together with its recovery codes and their sessions, even if the factor was not confirmed", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")

@@ -37,7 +37,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
   const trail = column("SELECT event || ' ' || coalesce(client_ip, '-') FROM audit_log ORDER BY id")
 
   describe("the password", () => {
-    test("is changed by an operator who knows it, which ends all sessions except this one", () =>
+    test("is changed by an operator who knows the password, and the change ends all other sessions", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [one, other] = [yield* enter("olga"), yield* enter("olga")]
@@ -103,7 +103,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       }))
   })
 
-  test("is protected, because a session ends after five wrong passwords from whatever addresses", () =>
+  test("is protected, because a session ends after five wrong passwords whatever their addresses are", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* enter("olga")
@@ -148,7 +148,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
     }))
 
   describe("the second factor", () => {
-    test("is not confirmed by a wrong code, and a complete session survives even the last permitted one", () =>
+    test("is not confirmed by a wrong code, and a complete session survives even the last permitted attempt", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity, token } = yield* enter("olga")
@@ -185,7 +185,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* confirmed
       }))
 
-    test("becomes active with its first code, which ends the other sessions", () =>
+    test("becomes active with its first code, and the other sessions end", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [one, other] = [yield* enter("olga"), yield* enter("olga")]
@@ -210,7 +210,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.include(eventsOf(records), "admin_mfa_enrolled")
       }))
 
-    test("stays active until the next factor is confirmed, which replaces the factor together with the codes", () =>
+    test("stays active until the next factor is confirmed and replaces the factor together with the codes", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -234,7 +234,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* mfa.verify(admin, late.identity, yield* codeOf(secret), here)
       }))
 
-    test("is replaced, turned off or given new codes only with the password if it is active", () =>
+    test("is replaced, turned off or given new codes only with the password", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -256,7 +256,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.deepStrictEqual(yield* codes, before)
       }))
 
-    test("is confirmed only once by two codes at once, and only after an enrolment has begun", () =>
+    test("is confirmed only once if two codes come at once, and only after an enrolment has begun", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")

@@ -28,7 +28,7 @@ import {
 
 const { admin } = config
 
-/* Searches every output for everything that gives access. */
+/* Tests that no output contains a secret that gives access. */
 
 describe.each(databases)("the secrets of operators on $name", (backend) => {
   const { records, test } = useOperators(backend)

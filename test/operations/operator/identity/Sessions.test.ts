@@ -136,7 +136,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
     }))
 
-  test("end when the operator signs out of one or of all of them, and signing out of all leaves a row in the trail", () =>
+  test("end when the operator signs out of one session or of all sessions, and only signing out of all leaves a row in the trail", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -209,7 +209,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.deepStrictEqual(yield* counts, [1, 1, 0, 2, 1, 1, 1, 0, 1])
     }))
 
-  test("are listed newest first while they live, and are ended by a name that gives no access", () =>
+  test("are listed newest first while they live, and are ended by their name, which gives no access", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -262,7 +262,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.include(eventsOf(records), "admin_session_revoked")
     }))
 
-  test("can be seen and ended by admins and on the command line if they are of other operators", () =>
+  test("of other operators can be seen and ended by admins and on the command line", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -314,7 +314,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       })
     }))
 
-  test("count from their first use if a clock that was half an hour ahead began them, and last no longer than others", () =>
+  test("count from their first use if a clock that was half an hour ahead began them, and last no longer than other sessions", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* TestClock.adjust("30 minutes")
@@ -343,7 +343,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
-  test("keep a later time of use that another process has stored meanwhile", () =>
+  test("keep a later time of use that another process stored in the meantime", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -358,7 +358,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM admin_sessions"), [`${startsAt + 599}`])
     }))
 
-  test("are swept after they have ended, and so are past windows of sign-ins", () =>
+  test("are swept after they have ended, like past windows of sign-ins", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* Effect.flip(signIn(admin, { username: "olga", password: typed("nothing of the kind") }, here))

@@ -86,7 +86,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       ])
     }))
 
-  test("computes five hashes for fifty wrong passwords at once, and refuses the others until the window is over", () =>
+  test("computes five hashes for fifty wrong passwords at once, and refuses the other attempts until the window is over", () =>
     Effect.gen(function*() {
       yield* made("olga")
       let tags: ReadonlyArray<string | undefined> = []
@@ -153,7 +153,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       )
 
     for (const [name, whose] of [["olga", "an operator"], ["nobody", "a name that no operator has"]] as const) {
-      test(`causes eleven comparisons from 120 addresses and then has to wait, for ${whose}`, () =>
+      test(`has to wait after eleven comparisons, even from 120 addresses, for ${whose}`, () =>
         Effect.gen(function*() {
           yield* made("olga")
           const tags = yield* guesses(name, 120)
@@ -192,7 +192,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.isAtMost(compared, 54)
         yield* sweepSessions(admin)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.200.0.1"))), "RateLimited")
-        // The times of the rows decide this and not the clock, because the clock of the database server is behind.
+        // The test changes the row and not the clock, because the clock of the database server stays behind.
         yield* sql("UPDATE login_failures SET last_failed_at = 1")
         yield* sweepSessions(admin)
         assert.deepStrictEqual(yield* column("SELECT key FROM login_failures"), [])
@@ -222,7 +222,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.strictEqual((yield* attempt("olga", password, from("10.2.0.1")))._tag, "Active")
       }))
 
-    test("is refused after ten failures in a row from a known address, which does not affect other addresses", () =>
+    test("is refused after ten failures in a row from a known address, and other addresses are not affected", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [home, office] = [from("198.51.100.1"), from("198.51.100.2")]
@@ -281,7 +281,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password))._tag, "Active", "nobody is locked out by a clock for long")
     }))
 
-  test("counts IPv6 addresses by their /64, and an IPv4 address within one as itself", () =>
+  test("counts IPv6 addresses by their /64, and an IPv4-mapped address as the IPv4 address", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let host = 1; host <= 5; host++) {
@@ -300,7 +300,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       )
     }))
 
-  test("counts a client with many IPv6 networks by the /48 too, with a limit ten times as high", () =>
+  test("also counts a client with many IPv6 networks by the /48, with a limit ten times as high", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const tried = Array.from({ length: 60 }, (_, at) => at)
@@ -372,7 +372,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(refused[1], 0)
     }))
 
-  test("renews a hash that has fewer iterations, while a guess at it costs as much as at any other", () =>
+  test("renews a hash that has fewer iterations, and a guess at such a hash costs as much as at any other hash", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const weaker = Passwords.layer({ iterations: 2 })
@@ -390,7 +390,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.notInclude(yield* column("SELECT event FROM audit_log"), "operator_password_changed")
     }))
 
-  test("fails if the stored hash cannot be read, which is logged", () =>
+  test("fails and is logged if the stored hash cannot be read", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* sql("UPDATE admin_users SET password_hash = 'bcrypt of old'")
@@ -440,7 +440,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.include(eventsOf(records), "admin_login_mfa_pending")
     }))
 
-  test("treats an unknown role as viewer and a missing one as admin, and stores neither of these", () =>
+  test("treats an unknown role as viewer and a missing role as admin, and stores neither", () =>
     Effect.gen(function*() {
       yield* made("olga", "admin")
       yield* sql("UPDATE admin_users SET role = 'auditor'")

@@ -128,7 +128,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens"), 0)
     }))
 
-  test("have a name that is unique for their owner while they live, so only one of ten simultaneous requests makes one", () =>
+  test("have a name that is unique for their owner while they live, so only one of ten simultaneous requests makes a token", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -192,7 +192,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(reasons(), ["revoked", "expired", "owner_disabled", "unknown"])
     }))
 
-  test("are accepted only from the addresses that they name", () =>
+  test("are accepted only from their allowed addresses", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* mint("olga", { allowedAddresses: ["192.0.2.0/25", "2001:db8::/32"] })
@@ -247,7 +247,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual((yield* enter("olga"))._tag, "Active")
     }))
 
-  test("store the time of their use at most once a minute, and at once if the address is new", () =>
+  test("store the time of their use at most once a minute, but at once if the address is new", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { record, token } = yield* mint("olga")
@@ -267,7 +267,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(yield* stamp, [begin + 61, "192.0.2.8"])
     }))
 
-  test("are listed newest first for one operator or for all, and operators who are not admins see only their own", () =>
+  test("are listed newest first for one operator or for all operators, and only admins see the tokens of other operators", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
