@@ -41,7 +41,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 import { watched } from "../../support/Watched.ts"
 
 /*
- * Certificates that a program or an upstream issued for an order that has ended
+ * Tests what happens to a certificate that a program or an upstream issued for an order that has ended
  * (docs/decisions/orphaned-certificates.md).
  */
 
@@ -60,7 +60,7 @@ const trail = Effect.map(
   (found) => found.map(({ cert_serial, event }) => [event, cert_serial])
 )
 
-/** These signers behave like a program or an upstream, because the certificate leaves their process. */
+/** Signs like a program or an upstream, so the certificate exists outside the service before it is stored. */
 const signsElsewhere = (request: IssueRequest) =>
   Effect.map(signsByCa(request), ({ chain, notAfter, serial }) => ({ chain, notAfter, serial }))
 
@@ -99,8 +99,8 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
       "an operator deactivates the account": ({ caller }) => accountRecords.deactivate(operator, caller.accountId),
       "an operator deletes the order": ({ id }) => removal.remove(operator, id),
       "an operator deletes the account": ({ caller }) => accountRecords.remove(operator, caller.accountId),
-      "an authorization is withdrawn": () => sql("UPDATE authorizations SET status = 'deactivated'"),
-      "its time is over": () => TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+      "an authorization is deactivated": () => sql("UPDATE authorizations SET status = 'deactivated'"),
+      "its order expires": () => TestClock.adjust(`${profile.order.validity_seconds} seconds`)
     }
     for (const [how, end] of Object.entries(ends)) {
       test(`is recorded and revoked if ${how} while the program signs`, () =>
@@ -133,7 +133,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
     )
 
     test(
-      "is revoked if its chain was refused, which has ended the order at once",
+      "is revoked if its chain was refused and the order has therefore ended",
       () =>
         Effect.gen(function*() {
           const { caller, id } = yield* finalizedOrder
@@ -151,7 +151,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
       }
     )
 
-    test("is not revoked if its program then failed but a later attempt stores the certificate", () => {
+    test("is not revoked if its program failed after signing but a later attempt stores the certificate", () => {
       let made: Issued | undefined
       return Effect.provide(
         Effect.gen(function*() {
@@ -202,7 +202,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
     )
 
     test(
-      "is tried again for a week if the signer does not revoke it, and is then kept so that operators see it",
+      "is sent to a failing signer for a week to be revoked, and is then kept so that operators see it",
       () =>
         Effect.gen(function*() {
           const { caller } = yield* readyOrder
@@ -294,8 +294,8 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
             Effect.flatMap(jobSearch.search({ kind: "signer_relay_issue" }, { limit: 1, offset: 0 }), ([job]) =>
               jobs.cancel(operator, job?.id ?? ""))
         ),
-      "its attempts were used up": () => Effect.repeat(later, { times: 6 }),
-      "its time was over": () => Effect.andThen(TestClock.adjust(`${profile.order.validity_seconds} seconds`), relay),
+      "the attempts of its job were used up": () => Effect.repeat(later, { times: 6 }),
+      "its order expired": () => Effect.andThen(TestClock.adjust(`${profile.order.validity_seconds} seconds`), relay),
       "an operator deleted the order": ({ id }) => removal.remove(operator, id),
       "an operator deleted the account": ({ caller }) => accountRecords.remove(operator, caller.accountId),
       "its job was gone after a crash": () =>
@@ -319,7 +319,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
         }))
     }
 
-    test("is looked for again while the upstream's order is pending, but not after that order has ended without a certificate", () =>
+    test("is looked for again while the upstream's order is processing, but not after that order has ended without a certificate", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")

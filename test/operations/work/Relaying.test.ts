@@ -42,8 +42,8 @@ import {
 } from "../../support/Relayed.ts"
 
 /*
- * What one attempt of signer_relay_issue does with an order (docs/decisions/relays.md). RelayingEnds.test.ts tests how
- * it fails.
+ * Tests what one attempt of signer_relay_issue does with an order (docs/decisions/relays.md). RelayingEnds.test.ts tests
+ * the failures.
  */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
@@ -51,7 +51,7 @@ const away = new SigningFailed({ cause: "signer_failed", detail: "no route to th
 describe.each(databases)("an order that is relayed on $name", (backend) => {
   const { asked, database, play, records, test } = useRelays(backend)
 
-  test("is counted in the metrics if the upstream did not answer", () =>
+  test("is counted in the metrics as upstream_unavailable if the upstream does not answer", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => away)
@@ -61,7 +61,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual([yield* of("upstream_unavailable"), yield* of("signer_failed")], [1, undefined])
     }).pipe(Effect.provide(Registry.layer("worker", series))))
 
-  test("is queued with its CSR and the facts of the request in a separate row, which the job does not contain", () =>
+  test("is queued with its CSR and the facts of the request in a separate row, and the job contains neither", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { csr, id } = yield* finalized()
@@ -82,7 +82,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       )
     }))
 
-  test("becomes valid with the upstream's chain, and both rows and the trail change in one transaction", () =>
+  test("becomes valid together with its upstream row and with the upstream's chain, and the trail has one row", () =>
     Effect.gen(function*() {
       const { caller, csr, id } = yield* finalized("default", ["a.example", "*.a.example"])
       yield* relay
@@ -98,7 +98,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.includeMembers([...eventsOf(records)], ["upstream_relay_succeeded", "order_finalized"])
     }))
 
-  test("becomes valid by the next worker if its worker is killed at any step, and both rows always agree", () =>
+  test("becomes valid through the next worker if its worker is killed at any step, and always agrees with its upstream row", () =>
     Effect.gen(function*() {
       let [died, steps] = [true, 0]
       play(({ keeper, request }) =>
@@ -136,7 +136,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAbove(steps, 8, "it died in between")
     }))
 
-  test("notices that another attempt has taken it over while its own worker was stopped", () =>
+  test("lets a stopped attempt notice that another attempt has taken over the order", () =>
     Effect.gen(function*() {
       yield* finalized()
       const stoodStill = yield* Deferred.make<Effect.Effect<boolean>>()
@@ -166,7 +166,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isFalse(yield* isTakenOver, "the order has ended")
     }))
 
-  test("counts only the time of its own attempts, and not the time when its worker was dead", () =>
+  test("counts only the time of its attempts, and not the time when its worker was dead", () =>
     Effect.gen(function*() {
       yield* finalized()
       let spent: number | undefined
@@ -229,7 +229,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* relayJobs, ["done", "done"])
     }))
 
-  test("becomes invalid together with its row by the recovery if its job is missing", () =>
+  test("is made invalid by the recovery, together with its upstream row, if its job is missing", () =>
     Effect.gen(function*() {
       yield* finalized()
       yield* sql("DELETE FROM jobs")
@@ -260,7 +260,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
       yield* TestClock.adjust("1 minute")
       yield* relay
-      // Only the wait that this attempt asked for counts as its own time, but not the time after that.
+      // Only the wait that the first attempt asked for counts, and not the time after that wait.
       assert.deepStrictEqual(asked.map(({ spentSeconds, wasBegun }) => [spentSeconds, wasBegun]), [[0, false], [
         waited,
         true
@@ -280,7 +280,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
     }))
 
-  test("is given the number of earlier newOrder requests, which is stored before each request, and a second one is logged", () =>
+  test("passes the number of earlier newOrder requests to each attempt, and logs a second request", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { id } = yield* finalized()
@@ -301,7 +301,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
     }))
 
-  test("is given the certificate that it replaces and the order for it at the upstream, until the new order is opened", () =>
+  test("passes the replaced certificate and the upstream order of that certificate to each attempt until a new order is opened", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const orderUrl = "https://ca.example/order/1"
@@ -326,7 +326,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(record?.fields, { order_id: renewal.id, error: "not yours" })
     }))
 
-  test("is given the URLs of the upstream's orders that belong to other orders here", () =>
+  test("learns which orders at the upstream belong to no other order here", () =>
     Effect.gen(function*() {
       let unclaimed: ReadonlyArray<string> = []
       const urls = ["https://ca.example/order/1", "https://ca.example/order/2"]
@@ -344,7 +344,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(unclaimed, ["https://ca.example/order/2"])
     }))
 
-  test("is issued by the same handler for two profiles, but by the relay of its own profile", () =>
+  test("is sent to the relay of its own profile, although one handler serves both profiles", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* finalized("default", ["a.example"]), yield* finalized("other", ["b.example"])]
       yield* relay
@@ -376,7 +376,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         ) => [row["token"], row["key_authorization"], Number(row["created_at"]), Number(row["expires_at"])])
     )
 
-    test("has its tokens stored for the processes that serve them, and deleted afterwards", () =>
+    test("has its tokens stored for the processes that serve them, and has the tokens deleted afterwards", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_000)
         yield* finalized()
@@ -395,7 +395,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         assert.deepStrictEqual(yield* relayJobs, ["done"])
       }))
 
-    test("is tried again if a token cannot be stored, which is logged", () =>
+    test("is tried again if a token cannot be stored, and the log reports the failure", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ request, tokens: store }) =>

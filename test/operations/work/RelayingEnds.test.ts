@@ -16,7 +16,8 @@ import { column, count, eventsOf, profileOf, signsAtOnce, sql } from "../../supp
 import { finalized, relay, relaying, relayJobs, trail, upstreamRows, useRelays } from "../../support/Relayed.ts"
 
 /*
- * How a relayed order ends without a certificate in signer_relay_issue (docs/decisions/job-outcomes.md, "Giving up").
+ * Tests how a relayed order ends without a certificate in signer_relay_issue (docs/decisions/job-outcomes.md, "Giving
+ * up").
  */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
@@ -53,7 +54,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       ])
     }))
 
-  describe("whose authority is revoked", () => {
+  describe("whose account or authorization is deactivated", () => {
     const unauthorized = Effect.gen(function*() {
       yield* without
       assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
@@ -102,7 +103,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("is not sent to the upstream a second time if its authority ends between two attempts", () =>
+    test("is not sent to the upstream a second time if its account is deactivated between two attempts", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(() => away)
@@ -174,7 +175,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         [["caa", "dns"], "serverInternal", 500]
       ] as const
     ) {
-      test(`ends with ${type}, and each name with its own type, if the names are refused with ${types.join(" and ")}`, () =>
+      test(`ends with ${type} and a subproblem for each name if the names are refused with ${types.join(" and ")}`, () =>
         Effect.gen(function*() {
           yield* finalized("default", ["a.example", "b.example"])
           const subproblems = types.map((type, index) => ({
@@ -199,7 +200,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("keeps 500 characters of a long text in the trail, and 2000 in the row of the upstream", () =>
+    test("keeps 500 characters of a long text in the trail, and 2000 characters in the upstream row", () =>
       Effect.gen(function*() {
         yield* finalized()
         const words = "<script>alert(1)</script>".repeat(200)
@@ -211,7 +212,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   })
 
-  test("is refused as an order if only the text looks like a refused name, because texts are not interpreted", () =>
+  test("ends as a refused order, and not as a refused name, if only the upstream's text looks like a refused name", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => refusal("rejectedIdentifier: no such account", "unauthorized"))
@@ -220,7 +221,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepInclude(yield* orderError, { detail })
     }))
 
-  test("continues if a previous version has tried its job, and ends with the present failure", () =>
+  test("continues after an attempt of a previous version, and ends with the present failure", () =>
     Effect.gen(function*() {
       const { id } = yield* finalized()
       const before = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
@@ -312,7 +313,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   }
 
-  test("is not checked before the upstream permits another request if the upstream limits it", () =>
+  test("is not checked at the upstream before the upstream permits another request", () =>
     Effect.gen(function*() {
       const { id } = yield* finalized()
       yield* sql(`UPDATE upstream_orders SET upstream_order_url = 'https://ca.example/order/1'`)
@@ -389,7 +390,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.lengthOf(asked, 1)
       }))
 
-    test("does not change if the operator cancels a job that has failed already, because the order has ended before", () =>
+    test("does not change if the operator cancels its failed job, because the order has already ended", () =>
       Effect.gen(function*() {
         const { id } = yield* finalized()
         play(() => refusal("no such account"))

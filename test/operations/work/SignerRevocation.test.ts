@@ -10,7 +10,7 @@ import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../../suppo
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
 /*
- * How signer_revoke asks the signer first and then marks the order as revoked (docs/decisions/job-outcomes.md,
+ * Tests that signer_revoke asks the signer first and then marks the order as revoked (docs/decisions/job-outcomes.md,
  * "Signing").
  */
 
@@ -79,7 +79,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual(yield* stamps, [["yes", null]])
     }))
 
-  test("joins a second request to the first one, whose reason counts", () =>
+  test("joins a second request to the first request, and the reason of the first counts", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const first = yield* revoke(orderId, 1)
@@ -91,7 +91,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
     }))
 
-  test("is tried again after a failure without a change of the order while attempts remain, and then ends with a row in the trail", () =>
+  test("is tried again after a failure and leaves the order unchanged while attempts remain, and then ends with a row in the trail", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = failing
@@ -129,7 +129,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
   for (
     const [problemType, reason] of [["badRevocationReason", "badRevocationReason"], ["unauthorized", "serverInternal"]]
   ) {
-    test(`is not tried again if an upstream refuses it with ${problemType}, and the row says ${reason}`, () =>
+    test(`is not tried again if an upstream refuses it with ${problemType}, and the trail says ${reason}`, () =>
       Effect.gen(function*() {
         const { orderId } = yield* issued
         answer = new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: problemType ?? "" })
@@ -154,7 +154,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       }))
   }
 
-  test("waits as long as an upstream asks", () =>
+  test("waits as long as an upstream demands", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
@@ -168,7 +168,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.lengthOf(asked, 2)
     }))
 
-  test("keeps the wait of the previous request if it is repeated, whether that was abandoned or cancelled", () =>
+  test("keeps the wait of the previous request if it is requested again, whether that request was abandoned or cancelled", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
@@ -197,7 +197,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
     }))
 
-  test("is requested again if the process crashes after the signer's answer and before the order is marked", () =>
+  test("is requested again if the process crashes after it has asked the signer and before it has marked the order", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       yield* revoke(orderId, 4)
@@ -216,7 +216,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
     }))
 
-  test("ends if an operator cancels it, with a row that names the operator", () =>
+  test("ends if an operator cancels its job, and the trail names the operator", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const { job } = yield* revoke(orderId, 4)
@@ -232,7 +232,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       })
     }))
 
-  test("causes no failure if the order was deleted, or if its profile is not served", () =>
+  test("waits if its profile is not served, and ends without a failure if the order was deleted", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const { job } = yield* revoke(orderId)

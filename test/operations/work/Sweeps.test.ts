@@ -33,7 +33,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
     detail: { issuer: "a", before: 1, after: 2 }
   })
 
-  test("keeps rows of the audit trail for the configured days, and each batch of the sweep reports how many rows it has deleted", () =>
+  test("keeps rows of the audit trail for the configured days, and records how many rows each batch has deleted", () =>
     Effect.gen(function*() {
       yield* Effect.replicateEffect(nonceRow, 1001, { discard: true })
       yield* TestClock.adjust("10 days")
@@ -56,7 +56,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 5, "nothing removed, nothing said")
     }))
 
-  test("deletes no young row because of a clock that is days ahead, here or at the database server", () =>
+  test("deletes no new row if a clock is days ahead, whether in this process or at the database server", () =>
     Effect.gen(function*() {
       const config = configOf("[order]\nretention_days = 1\n")
       yield* nonces.insert(["young"], madeAt * 1000)
@@ -91,7 +91,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), [], "both are")
     }))
 
-  test("keeps the authorizations of an order without a certificate as long as the order, even without a limit", () =>
+  test("keeps the authorizations of an order without a certificate as long as the order, even if orders are kept without limit", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(configOf()))
       const [, failed, ready, issued] = yield* Effect.all(
@@ -132,7 +132,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual<unknown>(yield* left, [["valid"], 2, 2, 2])
     }))
 
-  test("deletes all orders without a certificate, even if those of one second do not fit into one batch", () =>
+  test("deletes all orders without a certificate, even if the orders of one second do not fit into one batch", () =>
     Effect.gen(function*() {
       const config = configOf()
       const caller = yield* callerAt(profileOf(config))
@@ -148,7 +148,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
     }))
 
-  test("is tried again after a failed sweep with a growing delay, but never later than at its normal time", () =>
+  test("tries a failed sweep again with a growing delay, but never later than at its normal time", () =>
     Effect.gen(function*() {
       const config = configOf(
         "[audit]\nretention_days = 1\n[jobs]\nretry_base_seconds = 100\nretry_max_seconds = 10000000"
@@ -183,7 +183,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual(yield* next, { wait: daySeconds, error: null })
     }))
 
-  test("ends and is not queued again if a sweep is turned off", () =>
+  test("ends a sweep that is turned off, and queues it again only when it is turned on", () =>
     Effect.gen(function*() {
       const kinds = ["audit_sweep", "job_retention_sweep"] as const
       for (const kind of kinds) yield* enqueueJob({ kind, dedupKey: periodicKey, payload: {} })
@@ -219,7 +219,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
 `
   const everything = configOf(`${relaying}[audit]\nretention_days = 10\n[jobs]\nretention_days = 10`)
 
-  /** Runs each sweep that is due once. */
+  /** Runs each due sweep once. */
   const runDue = Effect.fnUntraced(function*(config: Config = everything) {
     const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
     yield* runner.enqueuePeriodic()
@@ -238,7 +238,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
     yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt} WHERE kind = 'local_ca_crl_regenerate'`)
   })
 
-  test("has a job for each sweep that deletes expired rows, reports it, and is due again", () =>
+  test("runs a job for each sweep, and each sweep deletes expired rows, reports their number and is due again", () =>
     Effect.gen(function*() {
       yield* old
       yield* TestClock.adjust("60 days")
@@ -262,7 +262,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
       )
     }))
 
-  test("reports in the sweep of orders even a profile that keeps its orders without limit", () =>
+  test("reports every profile in the sweep of orders, even a profile that keeps its orders without limit", () =>
     Effect.gen(function*() {
       yield* old
       yield* TestClock.adjust("60 days")

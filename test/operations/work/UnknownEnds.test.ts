@@ -6,7 +6,7 @@ import { breakWrites, mend } from "../../support/Faults.ts"
 import { callerAt, column, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
-/* Certificates whose expiry is not yet stored in its column (docs/decisions/expiring.md). */
+/* Tests certificates whose expiry is not yet stored in the column for it (docs/decisions/expiring.md). */
 
 const config = configOf()
 
@@ -15,7 +15,7 @@ describe.each(databases)("expiries that are not stored in the column, on $name",
   const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)
   const ends = column("SELECT DISTINCT cert_not_after FROM orders ORDER BY cert_not_after")
 
-  test("are stored by the sweep of orders in several batches, as -1 for an unreadable chain, which is logged", () =>
+  test("are stored by the sweep of orders in several batches, and an unreadable chain is stored as -1 and logged", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { leaf } = yield* issueTo(caller, ["a.example"])
@@ -32,7 +32,7 @@ describe.each(databases)("expiries that are not stored in the column, on $name",
       assert.deepStrictEqual(yield* ends, ["-1", String(leaf.validToDate.getTime() / 1000)])
     }))
 
-  test("are logged if they cannot be stored, and the sweep continues", () =>
+  test("cause a log record if they cannot be stored, and the sweep continues", () =>
     Effect.gen(function*() {
       yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       yield* sql("UPDATE orders SET status = 'valid', certificate = 'unreadable'")

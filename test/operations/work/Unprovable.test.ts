@@ -4,7 +4,7 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, eventsOf, orderOf, profileOf } from "../../support/Graph.ts"
 import { useRelays } from "../../support/Relayed.ts"
 
-/* A name that a relay can never prove to its upstream is refused before any request. */
+/* Tests that a name that a relay can never prove to its upstream is refused before any request. */
 
 const relayingBy = (...lines: ReadonlyArray<string>) =>
   profileOf(configOf([

@@ -12,7 +12,7 @@ import { column, sql } from "../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 import { finalized, relay, relaying, signsByCa, useRelays } from "../../support/Relayed.ts"
 
-/* What an upstream says about renewals (docs/decisions/relays.md, "The upstream's word on renewal is kept"). */
+/* Tests renewal windows that an upstream suggests (docs/decisions/relays.md, "The upstream's word on renewal is kept"). */
 
 const hour = 3600
 const window = {
@@ -49,7 +49,7 @@ describe.each(databases)("the renewal window of an upstream on $name", (backend)
   )
   const now = Effect.map(Effect.clockWith((clock) => clock.currentTimeMillis), (millis) => Math.floor(millis / 1000))
 
-  test("is sent to clients, and is refreshed only as often as the upstream permits and never because of a client", () =>
+  test("is sent to clients, and is refreshed only as often as the upstream permits and not at requests of clients", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const asked: Array<unknown> = []

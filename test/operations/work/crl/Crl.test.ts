@@ -45,7 +45,7 @@ import { onSystemClock, useStore } from "../../../support/UseTests.ts"
 import type { Making } from "../../../support/UseTests.ts"
 import { sleeps, watched as onWatchedClock } from "../../../support/Watched.ts"
 
-/* How revocation lists are signed, published and exported (docs/decisions/revocation-lists.md). */
+/* Tests how revocation lists are signed, published and exported (docs/decisions/revocation-lists.md). */
 
 const config = configOf()
 const surface = surfaceOf(config)
@@ -56,7 +56,7 @@ interface Setting {
   readonly settings?: (directory: string) => Partial<LocalCaSettings>
   /** The text of the old ledger, which is written before the service starts. */
   readonly ledger?: string
-  /** Whether the test itself brings the CA and the database together for the first time. */
+  /** Whether the test itself calls `crl.initialize` for the first time. */
   readonly unmet?: boolean
   /** Whether the test runs on the system's clock, because it waits for locks. */
   readonly live?: boolean
@@ -116,7 +116,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { actorKind: "cli", detail: { authorized_by: "operator" } }
     )
 
-  /** A row as another version or another process might write it. */
+  /** Inserts the row of a revocation, as another version or another process might. */
   const row = (serial: string, more: { readonly notAfter?: number; readonly reason?: number } = {}) =>
     Effect.gen(function*() {
       const [issuer, now] = [yield* issuerId, yield* seconds]
@@ -204,7 +204,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { unmet: true, live: true })
 
     test(
-      "is not followed by a second list if another worker stores the list after this one has looked for it",
+      "is not followed by a second list if another worker stores the list after this worker has looked for it",
       () =>
         Effect.gen(function*() {
           const context = yield* Effect.context<World>()
@@ -217,7 +217,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     )
 
     test(
-      "does not prevent the startup of the worker if it cannot be signed, and the job tries again",
+      "does not prevent the startup of the worker if the list cannot be signed, and the job tries again",
       () =>
         Effect.gen(function*() {
           const signers = yield* Signers
@@ -246,7 +246,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { unmet: true }
     )
 
-    test("is replaced by a 503 with Retry-After until it exists", () =>
+    test("is answered with 503 and Retry-After until it exists", () =>
       Effect.gen(function*() {
         const answer = yield* get("/crl")
         assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [503, "5"])
@@ -269,7 +269,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   describe("a row that cannot be read", () => {
     const beyond = "9223372036854775807"
 
-    test("prevents the list from being signed without it if it is a revocation", () =>
+    test("prevents a new list if it is a revocation, so that no list lacks the revocation", () =>
       Effect.gen(function*() {
         const [one = assert.fail("nothing issued")] = yield* issue("a.example")
         yield* revoke(one)
@@ -282,7 +282,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* listed, [one.serial])
       }))
 
-    test("prevents the list of its CA from being signed, but not those of other CAs", () =>
+    test("prevents the list of its CA from being signed, but not the lists of other CAs", () =>
       Effect.gen(function*() {
         const signers = yield* Signers
         const [only = assert.fail("no CA")] = signers.crlIssuers
@@ -316,7 +316,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     const serials = ["01", "02", "0a0b", "0abc", "8000000000000000000000000000000000000001", "ff"]
 
     test(
-      "is imported with the first list, which has a number higher by one than the number of rows",
+      "is imported with the first list, and the number of that list is one higher than the number of rows",
       () =>
         Effect.gen(function*() {
           assert.deepStrictEqual(yield* rows, serials)
@@ -341,7 +341,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     )
 
     test(
-      "may name serial numbers as serial_hex and contain the number of its last list, below the number of the first list",
+      "may name serial numbers as serial_hex and contain a list number, and the first list has the next number",
       () =>
         Effect.gen(function*() {
           assert.deepStrictEqual(yield* rows, ["01", "0a0b"])
@@ -370,7 +370,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { ledger: `[{"serial":"01","revoked_at":5}]` })
 
     test(
-      "counts a serial number that it names twice only once, with the first revocation",
+      "is imported with one row for a serial number that the ledger names several times, with the earliest revocation",
       () =>
         Effect.gen(function*() {
           assert.strictEqual(yield* number, 2)
@@ -385,13 +385,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }
     )
 
-    test("gives the first list the number 1 if it is empty or missing", () =>
+    test("gives the first list the number 1 if the ledger is empty", () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* number, 1)
         assert.deepStrictEqual(said("local_ca_ledger_imported").map(({ rows_imported }) => rows_imported), [0])
       }), { ledger: "[]" })
 
-    test("also prevents the first list if its rows cannot be stored", () =>
+    test("prevents the first list as long as its rows cannot be stored", () =>
       Effect.gen(function*() {
         if (backend.dialect === "sqlite") {
           yield* sql("CREATE TRIGGER broken BEFORE INSERT ON revocations BEGIN SELECT RAISE(ABORT, 'planted'); END")
@@ -414,12 +414,12 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       ["no serial", { revoked_at: 1 }],
       ["a serial that is not hexadecimal", { serial: "xyz", revoked_at: 1 }],
       ["an empty serial", { serial: "", revoked_at: 1 }],
-      ["a serial too long for any certificate", { serial: "a".repeat(65), revoked_at: 1 }],
+      ["a serial that is too long for any certificate", { serial: "a".repeat(65), revoked_at: 1 }],
       ["a serial with colons", { serial: "0a:0b", revoked_at: 1 }],
       ["a time as text", { serial: "01", revoked_at: "2020-01-01T00:00:00Z" }],
       ["a negative time", { serial: "01", revoked_at: -1 }],
       ["a time in milliseconds", { serial: "01", revoked_at: 1_700_000_000_000 }],
-      ["a time that is no second", { serial: "01", revoked_at: 1.5 }],
+      ["a time that is not a whole second", { serial: "01", revoked_at: 1.5 }],
       ["no time", { serial: "01" }],
       ["a reason as text", { serial: "01", revoked_at: 1, reason: "keyCompromise" }],
       ["null", null],
@@ -428,7 +428,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     ]
     for (const [name, spoilt] of bad) {
       test(
-        `is not imported if an entry contains ${name}, and the message names the entry`,
+        `is not imported because of a bad entry (${name}), and the message names the entry`,
         () =>
           Effect.gen(function*() {
             assert.deepStrictEqual(yield* rows, [])
@@ -451,7 +451,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       ] as const
     ) {
       test(
-        `makes revocations and GET /crl fail with 500 until it is repaired if it is ${name}`,
+        `makes revocations and GET /crl fail with 500 until the ledger is repaired if the ledger is ${name}`,
         () =>
           Effect.gen(function*() {
             if (name === "not UTF-8") writeFileSync(filesIn(directory).ledger, Buffer.from([0x5b, 0xff, 0x5d]))
@@ -498,7 +498,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("a revocation", () => {
-    test("is listed by the job that it queues, with its time and a number that is higher by one", () =>
+    test("is listed by the job that it queues, in a list whose number is one higher", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* revoke(one)
@@ -522,7 +522,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
 
     for (
       const [name, moment] of [
-        ["between the pass's read and its store", "before"],
+        ["between the read and the store of a pass", "before"],
         ["between the store and the settlement", "after"]
       ] as const
     ) {
@@ -546,7 +546,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     }
 
-    test("is listed by the next job if it is committed while a list is signed, even if the clock is set back a day meanwhile", () =>
+    test("is listed by the next job if it is committed while a list is signed, even if the clock is set back by a day for that time", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* revoke(one)
@@ -560,7 +560,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
 
     if (backend.dialect === "postgres") {
-      /** Waits until a statement of another connection waits for a lock, or until `over` says that none will. */
+      /** Waits until a statement of another connection waits for a lock, or until `over` is true. */
       const waits = (over: Effect.Effect<boolean, never, Database>) =>
         Effect.repeat(
           Effect.zipWith(
@@ -674,7 +674,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("the number of a list", () => {
-    test("is higher in a repeated pass if another process has used it in the first pass", () =>
+    test("is higher in a repeated pass if another process used the number during the first pass", () =>
       Effect.gen(function*() {
         const context = yield* Effect.context<World>()
         const another = once(Effect.provide(regenerate, context))
@@ -687,7 +687,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(said("local_ca_crl_republished").map(({ crl_number }) => crl_number), ["1", "3", "4"])
       }))
 
-    test("is left to the next attempt after five passes that were overtaken", () =>
+    test("is left to the next attempt after five passes in which another process was faster", () =>
       Effect.gen(function*() {
         const context = yield* Effect.context<World>()
         const driver = watched(storing, { before: Effect.provide(regenerate, context) })
@@ -762,7 +762,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.deepStrictEqual((yield* admin.list([])).map(({ state }) => state), ["expired"])
     }))
 
-  test("contain a certificate without an order once, and the trail names who asked for it", () =>
+  test("contain a certificate without an order once, and the trail names the operator who revoked the certificate", () =>
     Effect.gen(function*() {
       const olga = { kind: "cli", id: "olga" } as const
       const issuer = yield* issuerId
@@ -860,7 +860,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("pruning", () => {
-    /** A revoked certificate with its expiry and the list that names it. */
+    /** Returns a certificate that is revoked and listed, with its expiry. */
     const revoked = Effect.gen(function*() {
       const [issued = assert.fail()] = yield* issue("a.example")
       yield* revoke(issued)
@@ -907,7 +907,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(eventsOf(records), [], "nothing pruned is nothing told")
       }))
 
-    test("happens only after a list that is later than the notAfter of the certificate", () =>
+    test("removes a certificate only after a list was signed that is later than the notAfter of the certificate", () =>
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
         yield* at(end)
@@ -956,7 +956,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual((yield* listed).length, 2)
       }))
 
-    test("logs what it cannot remove with the CA, and leaves it in place", () =>
+    test("logs the CA if a row cannot be removed, and leaves the row in place", () =>
       Effect.gen(function*() {
         yield* revocations.insert({ issuer: yield* issuerId, serial: "01", now: 1, reason: undefined, notAfter: 5 })
         yield* breakWrites(backend.dialect, { table: "revocations", operation: "DELETE" })
@@ -967,7 +967,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, ["01"])
       }))
 
-    test("removes thousands of rows at once, and only those of the CA", () =>
+    test("removes thousands of rows in one sweep, and only rows of the CA", () =>
       Effect.gen(function*() {
         const many = Array.from({ length: 2500 }, (_, index) => `4${index.toString(16).padStart(31, "0")}`)
         yield* revocations.insertAll(yield* issuerId, many.map((serial) => [serial, 1, -1] as const))
@@ -991,7 +991,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual((statSync(filesIn(directory).crl).mode & 0o777).toString(8), "644")
     })
 
-    test("contains the stored list as PEM after each list that was stored", () =>
+    test("contains the stored list as PEM each time a list was stored", () =>
       Effect.gen(function*() {
         yield* agrees
         yield* row("41")
@@ -1000,7 +1000,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.include(openssl(["crl", "-noout", "-text"], exported()).toString(), "Serial Number: 41")
       }))
 
-    test("is written again at the next startup if it was lost or damaged, and is never read", () =>
+    test("is written again at the next startup if it was damaged, and no list is signed for that", () =>
       Effect.gen(function*() {
         writeFileSync(filesIn(directory).crl, "spoilt")
         yield* crl.initialize
@@ -1008,7 +1008,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 1)
       }))
 
-    test("is written even if a lock exists that no process holds, however recent, and no lock remains", () =>
+    test("is written even if there is a lock that no process holds, however recent the lock is, and no lock remains", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         yield* row("41")
@@ -1023,7 +1023,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_export_failed"), 0)
       }))
 
-    test("is not written if other processes keep locking it, but everything else works and their lock remains", () =>
+    test("is not written if other processes keep locking it, but the list is stored and their lock remains", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         const before = exported()
@@ -1050,7 +1050,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
       }))
 
-    test("contains the newest list in the end, even if another process wrote that list while this one wrote an older one", () =>
+    test("contains the newest list in the end, even if another process wrote that list while this process wrote an older list", () =>
       Effect.gen(function*() {
         const [list, issuer] = [yield* stored, yield* issuerId]
         const newer = { ...list, issuer, number: 2, thisUpdate: list.thisUpdate + 1, der: Buffer.from("newer") }
@@ -1081,7 +1081,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         ({ der }) => () => existsSync(filesIn(directory).crl) && exported() === pem("X509 CRL", der)
       )
 
-      test("is written within half a minute, whatever has happened to it", () =>
+      test("is written within half a minute, whatever has happened to the file", () =>
         Effect.gen(function*() {
           yield* kept
           const file = filesIn(directory).crl
@@ -1099,7 +1099,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* agrees
         }))
 
-      test("is written as soon as possible, and the log says once why it could not be written", () =>
+      test("is written as soon as possible, and the log says once why it could not be written before", () =>
         Effect.gen(function*() {
           records.length = 0
           yield* kept
@@ -1133,7 +1133,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       const inDer = Effect.map(stored, ({ der }) => () => existsSync(path()) && readFileSync(path()).equals(der))
 
       test(
-        "is written beside the other file after every list that was stored, and everybody may read it",
+        "is written beside the PEM file after every list that was stored, and everybody may read the DER file",
         () =>
           Effect.gen(function*() {
             assert.isTrue((yield* inDer)())
@@ -1147,7 +1147,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         { settings }
       )
 
-      test("is written again within half a minute, even if the other file is current", () =>
+      test("is written again within half a minute, even if the PEM file is current", () =>
         Effect.gen(function*() {
           yield* kept
           const spoil: ReadonlyArray<() => void> = [
@@ -1166,19 +1166,23 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual(statSync(path()).ino, before)
         }), { settings })
 
-      test("is logged if it cannot be written, and the other file is still written", () =>
-        Effect.gen(function*() {
-          yield* row("41")
-          yield* regenerate
-          assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
-          assert.include(
-            String(said("local_ca_crl_export_failed").at(-1)?.["error"]),
-            "absent/public.crl: no such file"
-          )
-        }), { settings: (at) => ({ crl_der_path: join(at, "absent", "public.crl") }) })
+      test(
+        "causes a log record if it cannot be written, and the PEM file is still written",
+        () =>
+          Effect.gen(function*() {
+            yield* row("41")
+            yield* regenerate
+            assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
+            assert.include(
+              String(said("local_ca_crl_export_failed").at(-1)?.["error"]),
+              "absent/public.crl: no such file"
+            )
+          }),
+        { settings: (at) => ({ crl_der_path: join(at, "absent", "public.crl") }) }
+      )
     })
 
-    test("is kept and logged if it is newer than a database that lost commits, and the next list has a higher number", () =>
+    test("is kept and logged if it is newer than a database that lost commits, and the next list has a number above both", () =>
       Effect.gen(function*() {
         const first = yield* stored
         yield* row("41")
@@ -1198,7 +1202,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
       }))
 
-    test("does not disturb other work if a folder has its name, which fails at once", () =>
+    test("does not disturb other work if a folder has its name, and the export fails at once", () =>
       Effect.gen(function*() {
         const path = filesIn(directory).crl
         rmSync(path)
@@ -1227,8 +1231,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
 
     /**
-     * Moves the clock on when the work sleeps, until the work is done, because the file system does not follow the
-     * clock.
+     * Waits until the work sleeps and then moves the clock on, unless the work is over. The wait is necessary because the
+     * file system does not follow the clock.
      */
     const turn = (by: Duration.Input, isOver = () => false) =>
       Effect.andThen(
@@ -1236,7 +1240,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         Effect.suspend(() => isOver() ? Effect.void : TestClock.adjust(by))
       )
 
-    /** Moves the clock on until a fiber has ended, which asks for the lock every tenth of a second. */
+    /** Moves the clock on until a fiber has ended. The fiber tries to take the lock every tenth of a second. */
     const until = <A, E>(fiber: Fiber.Fiber<A, E>, each: Effect.Effect<void> = Effect.void) =>
       Effect.suspend(() => {
         const isOver = () => fiber.pollUnsafe() !== undefined
@@ -1245,7 +1249,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("GET /crl", () => {
-    test("serves the stored list even after its next update, which is logged once an hour", () =>
+    test("serves the stored list even after its next update, and logs the outdated list once an hour", () =>
       Effect.gen(function*() {
         const { der, nextUpdate } = yield* stored
         const stale = (times: number) =>
@@ -1276,7 +1280,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_stale"), 2)
       }))
 
-    test("never serves an older list than before, whatever happens to the database, until a newer one is stored", () =>
+    test("never serves an older list than before, even if the database loses the newer list", () =>
       Effect.gen(function*() {
         const [old] = yield* sql("SELECT * FROM crls")
         yield* row("41")
@@ -1284,7 +1288,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const newer = Buffer.from((yield* get("/crl")).body ?? "")
         const served = (list: Buffer) =>
           Effect.map(get("/crl"), (answer) => assert.isTrue(Buffer.from(answer.body ?? "").equals(list)))
-        // Restores the row as a standby that lacked the last commits or a backup would leave it.
+        // Restores the row as a backup, or a standby without the last commits, would leave it.
         yield* sql(
           `UPDATE crls SET crl_number = ${String(old?.["crl_number"])}, this_update = ${String(old?.["this_update"])}`
         )
@@ -1327,7 +1331,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         return yield* crl.regenerate(JSON.parse(String(job?.["payload"])) as Parameters<typeof crl.regenerate>[0])
       })
 
-      test("does not serve another worker's list with the same number until the list contains what was served before", () =>
+      test("does not serve another worker's list with the same number until it contains the revocations that were served before", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1349,7 +1353,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.lengthOf(yield* sql("SELECT 1 FROM audit_log WHERE event = 'revocation_restored'"), 2)
         }))
 
-      test("does not serve a list with a higher number either until it contains the same, and skips lower numbers at once", () =>
+      test("does not serve a list with a higher number until it contains the revocations that were served before", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1376,7 +1380,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.deepStrictEqual(serialsOf(yield* served), ["41", "42", "43", "44"])
         }))
 
-      test("serves a list that lacks a certificate that was listed before if that certificate has expired", () =>
+      test("serves a list that lacks an earlier revocation if that revocation may have been pruned", () =>
         Effect.gen(function*() {
           yield* row("41")
           yield* regenerate
@@ -1421,7 +1425,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     })
 
-    test("never answers the later of two simultaneous requests with an older list", () =>
+    test("answers a delayed request with the newer list that a later request has already got", () =>
       Effect.gen(function*() {
         yield* get("/crl")
         yield* row("41")
@@ -1463,7 +1467,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...Result.getOrThrow(listedSerials(Buffer.from(second.body ?? "")))], ["41"])
       }))
 
-    test("needs no signature, and accepts no methods except GET and HEAD", () =>
+    test("accepts no methods except GET and HEAD, like /ca.pem", () =>
       Effect.gen(function*() {
         const app = yield* surface
         const key = acmeKey()

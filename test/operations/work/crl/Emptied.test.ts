@@ -10,7 +10,7 @@ import { column, sql, world } from "../../../support/Graph.ts"
 import { profilesIn, useOwnCa } from "../../../support/Issued.ts"
 
 /*
- * A published list and a database that do not belong together, because the database was lost, is a different one, or is
+ * Tests a published list and a database that do not belong together, because the database was lost, was exchanged or is
  * older.
  */
 
@@ -21,7 +21,7 @@ describe.each(databases)("an exported list, with a database on $name", (backend)
   const here = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
   const number = Effect.map(column("SELECT crl_number FROM crls"), ([one]) => Number(one))
 
-  test("prevents a worker from starting with an empty database unless the list is of another CA or there is an old ledger", () =>
+  test("prevents a worker from starting with an empty database unless the list belongs to another CA or an old ledger exists", () =>
     Effect.gen(function*() {
       yield* refuseEmptied
       const { id, path } = yield* here

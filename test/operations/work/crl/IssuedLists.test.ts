@@ -20,7 +20,7 @@ import type { IssuedHere } from "../../../support/Issued.ts"
 import { issueTo, profilesIn, useOwnCa, work } from "../../../support/Issued.ts"
 import { sleeps } from "../../../support/Watched.ts"
 
-/* A restored database is compared with the record of the list that was issued last (docs/decisions/issued-lists.md). */
+/* Tests how a restored database is compared with the record of the last issued list (docs/decisions/issued-lists.md). */
 
 const config = configOf()
 const olga = { kind: "cli", id: "olga" } as const
@@ -52,7 +52,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
   const revoke = ({ orderId }: IssuedHere, reason = 4) =>
     Effect.andThen(orderRecords.revoke(config, olga, orderId, reason), work(kind))
 
-  /** Returns the present rows about revocations, so that the test can restore them later. */
+  /** Returns an effect that puts back the present rows about revocations. */
   const backup = Effect.gen(function*() {
     const list = yield* stored
     const [revocations, orders] = [
@@ -80,7 +80,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
     (rows) => rows.toSorted((one, other) => String(one["cert_serial"]) < String(other["cert_serial"]) ? -1 : 1)
   )
 
-  test("restores revocations that were made later, with date and reason, before anything is served", () =>
+  test("restores revocations that the database has lost, with date and reason, before a list is served", () =>
     Effect.gen(function*() {
       const [known, late, before] = yield* issue("known.example", "late.example", "before.example")
       if (known === undefined || late === undefined || before === undefined) return assert.fail("nothing was issued")
@@ -154,7 +154,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       assert.deepStrictEqual([...(yield* listed).keys()], [one.serial])
     }))
 
-  test("restores revocations in an empty database that was accepted, and the first list of that database gets a higher number", () =>
+  test("restores revocations in an empty database, and the first list of that database gets a higher number", () =>
     Effect.gen(function*() {
       const [one] = yield* issue("a.example")
       if (one === undefined) return assert.fail("nothing was issued")
@@ -166,7 +166,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       assert.isAbove(yield* number, published)
     }))
 
-  /** A driver that does something before the statement that stores a list. */
+  /** Returns a driver that runs `act` before the statement that stores a list. */
   const beforeStoring = (act: Effect.Effect<void>): Driver => {
     const driver = database.driver()
     return {
@@ -213,7 +213,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       yield* agrees
     }), { profiles: profilesIn(freshDirectory(), { crl_path: join(freshDirectory(), "absent", "ca.crl") }) })
 
-  test("does not restore what was pruned, whether the record has this list or an older one", () =>
+  test("does not restore pruned revocations, except those of unknown expiry from an older record", () =>
     Effect.gen(function*() {
       const [one, gone] = yield* issue("a.example", "gone.example")
       if (one === undefined || gone === undefined) return assert.fail("nothing was issued")
@@ -247,7 +247,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       )
     }))
 
-  test("is recognised as older and updated if it has an older list of another host", () =>
+  test("is recognised as older and updated if it has an older list", () =>
     Effect.gen(function*() {
       const [one, two] = yield* issue("a.example", "b.example")
       if (one === undefined || two === undefined) return assert.fail("nothing was issued")
@@ -270,7 +270,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
         `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('${owner}', 'worker', '1', ${now}, ${now})`
       ))
 
-  test("stops only revocations and lists if it cannot be used, until it is repaired", () =>
+  test("stops revocations and new lists as long as it cannot be used", () =>
     Effect.gen(function*() {
       const [one, two] = yield* issue("a.example", "b.example")
       if (one === undefined || two === undefined) return assert.fail("nothing was issued")
@@ -314,7 +314,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       assert.strictEqual((yield* listed).size, 2)
     }))
 
-  test("causes the next list to be signed after it was repaired, whatever was tried meanwhile", () =>
+  test("causes one job for a list after it was repaired, and no job before", () =>
     Effect.gen(function*() {
       const { issued: { path } } = yield* own
       const good = yield* record
@@ -334,7 +334,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 1)
     }))
 
-  test("stops this CA and remains unchanged if it is of another CA", () =>
+  test("stops this CA and remains unchanged if the record is of another CA", () =>
     Effect.gen(function*() {
       const { id, issued: { path } } = yield* own
       const foreign = yield* Effect.provide(

@@ -10,7 +10,7 @@ import { column, configOf, sql } from "../../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* The messages to operators about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
+/* Tests the messages to operators about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
 
 const configWith = (events: string) =>
   configOf(`[notify]
@@ -39,7 +39,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
   firstToEnd: { notAfter, subject: "CN=Upper" }
 })
 
-/** Runs a worker with a CA for both profiles that expires `caDays` days after the beginning. */
+/** Provides a CA for both profiles that expires `caDays` days after the beginning. */
 const withCa = (caDays: number, id = "aa") =>
   Effect.provideService(Issuers, {
     bySection: new Map(),
@@ -57,7 +57,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
     ([row]) => (Number(row?.["run_at"]) - madeAt) / daySeconds
   )
 
-  test("is reported once at 90, 30, 7 and 1 days before it, whichever processes start meanwhile", () =>
+  test("is reported once at 90, 30, 7 and 1 days before the expiry, however often processes start", () =>
     Effect.gen(function*() {
       const heard: Array<unknown> = []
       for (let day = 0; day <= 101; day++) {
@@ -91,7 +91,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.deepStrictEqual(yield* told, [["authority_expiring", 20], ["authority_expiring", 0]])
     }))
 
-  test("is reported again for another expiry and for another CA, but not for one far in the future", () =>
+  test("is reported again for another expiry and for another CA, but not for an expiry far in the future", () =>
     Effect.gen(function*() {
       yield* run(config, 5)
       yield* run(config, 6)
@@ -101,7 +101,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.deepStrictEqual((yield* told).map(([, left]) => left), [5, 6, 6])
     }))
 
-  test("is reported only to receivers that name the event, as soon as the configuration has one", () =>
+  test("is reported only to receivers that name the event, as soon as the configuration has such a receiver", () =>
     Effect.gen(function*() {
       yield* run(configWith(""), 5)
       assert.deepStrictEqual(yield* told, [], "an entry that names no events is told those of the first version")
@@ -110,7 +110,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.lengthOf(yield* told, 1)
     }))
 
-  test("is logged every day once for each CA during the last ninety days", () =>
+  test("is logged once a day during the last ninety days", () =>
     Effect.gen(function*() {
       yield* run(configWith(""))
       assert.strictEqual(advised(), 0)
@@ -135,7 +135,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.closeTo(yield* nextAt, 0.25, 1e-9)
     }))
 
-  test("is not recorded as reported if there are no receivers", () =>
+  test("is not reported as long as the report cannot be recorded in the database", () =>
     Effect.gen(function*() {
       yield* breakWrites(backend.dialect, { operation: "INSERT", table: "authority_notices" })
       const { enqueuePeriodic, pass } = yield* withCa(5)(worker(config))

@@ -16,7 +16,7 @@ import { work } from "../../../support/Issued.ts"
 import { keyboard } from "../../../support/Operators.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* What happens to a delivery, depending on the answer of its receiver (docs/decisions/notifications.md, "Delivery"). */
+/* Tests what each answer of a receiver does to its delivery (docs/decisions/notifications.md, "Delivery"). */
 
 const config = configOf(`[notify]
 enabled = ["webhook"]
@@ -115,7 +115,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.lengthOf(seen, 1)
     }))
 
-  test("ends as failed if its program has failed, which is logged, and an operator may run it once more", () =>
+  test("ends as failed and is logged if its program has failed, and an operator may run the delivery once more", () =>
     Effect.gen(function*() {
       answers = [new DeliveryRefused({ detail: "exit 7", hope: "never", exitCode: 7 })]
       yield* happen
@@ -131,7 +131,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.lengthOf(seen, 2)
     }))
 
-  test("is done if some of its mailboxes were reached, because a retry would send to those again", () =>
+  test("is done if some of its mailboxes were reached, because a retry would reach those mailboxes again", () =>
     Effect.gen(function*() {
       answers = [new DeliveryRefused({ detail: "1 of 2 recipients refused, the others taken", hope: "ended" })]
       yield* happen
@@ -140,7 +140,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.include(eventsOf(records), "notify_delivery_failed")
     }))
 
-  test("waits for at most a day for a process that can make it if no process here can", () =>
+  test("waits for at most a day for a process that knows the receiver if this process does not", () =>
     Effect.gen(function*() {
       answers = [new TargetMissing()]
       yield* happen

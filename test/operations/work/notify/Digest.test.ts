@@ -15,7 +15,7 @@ import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.t
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* The digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
+/* Tests the digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
 
 const withExpiry = (expiry: string, profiles = "") =>
   configOf(`[notify]
@@ -49,7 +49,7 @@ describe.each(databases)("the digest on $name", (backend) => {
     ([row]) => Number(row?.["run_at"])
   )
 
-  test("is sent to every receiver that wants it once a period, whichever workers start and end meanwhile", () =>
+  test("is sent once a period to every receiver that wants it, whichever workers start and end", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       for (const owner of ["host:1:a", "host:2:b", "host:1:c"]) yield* works(config, { owner })
@@ -88,7 +88,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("lists at most max_entries certificates, first those without a successor and then the next to expire, and counts all", () =>
+  test("lists at most max_entries certificates, ordered by expiry with replaced certificates last, and counts all", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const followed = yield* ending(caller, 1, "old.example")
@@ -167,7 +167,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.deepStrictEqual(listed, [...open, ...followed.slice(0, 1)])
     }))
 
-  test("is not sent while no certificate expires or all of them have been replaced, which is checked again after the period", () =>
+  test("is not sent while no certificate expires or all of these were replaced, and is checked again after the period", () =>
     Effect.gen(function*() {
       yield* works(config)
       const caller = yield* here
@@ -209,7 +209,7 @@ lead_days = 14
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }))
 
-  test("ends when it is turned off and returns when it is turned on, without being sent a second time", () =>
+  test("ends when it is turned off and returns when it is turned on, but is not sent again in the same period", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -224,7 +224,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 2)
     }))
 
-  test("waits for a process that serves its profile, and ends if there is none for most of a day", () =>
+  test("waits for a process that serves its profile, and ends after nineteen hours without such a process", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -261,7 +261,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is not run before its time, even if that is days away", () =>
+  test("is not run before its time, even if its time is days away", () =>
     Effect.gen(function*() {
       yield* works(config)
       yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
@@ -310,7 +310,7 @@ lead_days = 14
       assert.deepStrictEqual([...outcomes], [0, 2])
     }))
 
-  test("is sent once a period by workers whose clocks differ by hours, days or years, and continues when they agree", () =>
+  test("is sent once a period by workers whose clocks differ by hours, days or years, and continues when one worker is left", () =>
     Effect.gen(function*() {
       const caller = yield* here
       for (const lead of [3600, 3 * daySeconds, 400 * daySeconds, -400 * daySeconds]) {
@@ -362,7 +362,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is tried again if the database fails, which is logged", () =>
+  test("is tried again if the database fails, and the log reports the failure", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
@@ -392,7 +392,7 @@ lead_days = 14
       assert.strictEqual(yield* wait, madeAt + daySeconds)
     }))
 
-  test("first stores the expiries that their column lacks, as -1 for a chain that cannot be read", () =>
+  test("first stores the expiries that are missing in their column, as -1 for a chain that cannot be read", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const [unread, revoked] = [yield* ending(caller, 3, "a.example"), yield* ending(caller, 3, "b.example")]
@@ -413,7 +413,7 @@ lead_days = 14
       assert.lengthOf(said("notify_expiry_digest_skipped"), 2, "and goes on")
     }))
 
-  test("stays small for very many certificates with very many names, and counts them all", () =>
+  test("stays small for very many certificates with very many names, and counts all certificates", () =>
     Effect.gen(function*() {
       const large = withExpiry("lead_days = 14\nmax_entries = 1000")
       const caller = yield* here
@@ -433,7 +433,7 @@ lead_days = 14
       assert.isBelow(JSON.stringify(fields).length, 270_000)
     }))
 
-  test("is counted in the metrics from 0 on if it is configured", () =>
+  test("is counted in the metrics as queued or skipped", () =>
     Effect.gen(function*() {
       yield* works(config)
       yield* days(7)

@@ -31,8 +31,8 @@ import { issueTo, useOwnCa, work } from "../../../support/Issued.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * Every event of a profile is queued once for every backend in the transaction of its change, whatever causes it
- * (docs/decisions/notifications.md). operator/identity/NotifiedOperators.test.ts tests the events of operators.
+ * Tests that every event of a profile is queued once for every backend in the transaction of its change, whatever causes
+ * the change (docs/decisions/notifications.md). operator/identity/NotifiedOperators.test.ts tests the events of operators.
  */
 
 const toml = `[notify]
@@ -70,7 +70,7 @@ const queued = Effect.map(
   (rows) => rows.map((row) => JSON.parse(row) as Row)
 )
 
-/** Returns the jobs that an act queues, with their entries and the members of their messages. */
+/** Runs an act, and returns the receivers for which it queues the event and the members of the message. */
 const told = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")
@@ -131,7 +131,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
       assert.deepStrictEqual([gone.to, gone.fields?.["account_id"]], [everybody, accountId])
     })))
 
-  test("are queued for a certificate and for its revocation by anybody, but not for a second revocation", () =>
+  test("are queued for a certificate and for its revocation by an operator, but not for a second revocation", () =>
     telling(Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       let serial = ""
@@ -178,7 +178,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
 describe.each(databases)("a challenge that failed on $name", (backend) => {
   const { test } = useWorld(backend, { script: () => ({ validate: () => unreachable("connect_failed", "no route") }) })
 
-  test("is reported with what was tried, but without the text of the reason", () =>
+  test("is reported with its identifier and type, but without the text of the reason", () =>
     Effect.provide(
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))

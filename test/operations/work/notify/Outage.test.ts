@@ -22,8 +22,8 @@ import { receiver } from "../../../support/Receiver.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * Real webhooks and a real program that are away for an hour or longer on a test clock. What happens meanwhile is sent
- * when they are back (docs/notifications.md, "When a receiver is away").
+ * Tests real webhooks and a real program that are away for an hour or longer on a test clock. Events of that time are
+ * sent when the receivers are back (docs/notifications.md, "When a receiver is away").
  */
 
 const hour = 3600
@@ -132,7 +132,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     yield* TestClock.setTime((madeAt + second) * 1000)
   })
 
-  /** In this hour, several things happen and some of them are undone. */
+  /** Runs an hour in which several events happen and some changes are rolled back. */
   const play = Effect.fnUntraced(function*({ config }: Effect.Success<typeof outage>) {
     attempts.length = 0
     deliver = Context.get(yield* Layer.build(deliveriesOf(config)), Deliveries).deliver
@@ -195,7 +195,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     }))
 
   test(
-    "get the messages when an operator asks for them if they were away for longer than a delivery is tried",
+    "get the messages when an operator runs the failed jobs, if the receivers were away for longer than a delivery is tried",
     () =>
       Effect.gen(function*() {
         const receivers = yield* outage

@@ -12,7 +12,7 @@ import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.t
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
+/* Tests mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
 
 const withExpiry = (expiry: string) =>
   configOf(`[notify]
@@ -61,7 +61,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }))
 
-  test("tells each contact once a week what expires, whichever workers run", () =>
+  test("tells each contact once a week which certificates expire, whichever workers run", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann"), mail("bob"), "MAILTO:ann%40example.org", mail("ANN")])
       yield* ending(caller, 13, "b.example", "c.example")
@@ -110,7 +110,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(sent.map(namesOf), [["left.example"]])
     }))
 
-  test("reports the state when it is sent, without what was replaced, revoked or deleted since it was queued", () =>
+  test("reports the state at the time of sending, without certificates that were replaced, revoked or deleted after queueing", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann")])
       const kept = yield* ending(caller, 3, "kept.example")
@@ -177,7 +177,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual([to("victim"), to("Victim"), to("ann")], [6, 0, 1], "the others the next day")
     }))
 
-  test("is counted for an address in windows of a day, whether or not old windows are swept", () =>
+  test("is counted for an address in windows of a day, and a clock that is behind begins no window", () =>
     Effect.gen(function*() {
       const counted = (now: number) => stored.count({ key: "k", most: 2, windowSeconds: daySeconds, now })
       const next = madeAt + daySeconds
@@ -186,7 +186,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(taken, [true, true, false, false, true, true, false, false])
     }))
 
-  test("is not sent to a contact that is not a single mail address, whatever it contains", () =>
+  test("is not sent to a contact that is not a single mail address, whatever the contact contains", () =>
     Effect.gen(function*() {
       const odd = [
         "mailto:a@example.org%0d%0aBcc: b@example.org",
@@ -229,7 +229,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.lengthOf(yield* recipients, 1)
     }))
 
-  test("does not repeat what was sent within the week", () =>
+  test("is not sent again within the week, and no row is written in that time", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 12, "a.example")
       yield* daily
@@ -267,7 +267,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual([...outcomes].toSorted(), [0, 1, 2])
     }))
 
-  test("leaves only the rows of a week and of a day, and none of an order that was deleted", () =>
+  test("keeps its rows only for a week or a day, and no row of an order that was deleted", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 2, "a.example")
       yield* ending(yield* accountWith(config, [mail("bob")]), 2, "b.example")
@@ -302,7 +302,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.include(eventsOf(records), "notify_expiry_reminders_retired")
     }))
 
-  test("names at most fifty certificates of an account, and counts the others", () =>
+  test("names at most fifty certificates of an account, and counts all of them", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann")])
       for (let index = 0; index < 53; index++) yield* ending(caller, 3, `${index}.example`)
