@@ -1231,8 +1231,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
 
     /**
-     * Waits until the work sleeps and then moves the clock on, unless the work is over. The wait is necessary because the
-     * file system does not follow the clock.
+     * Waits until the work sleeps and then moves the clock on, unless the work is over. The wait is necessary because
+     * the file system does not follow the clock.
      */
     const turn = (by: Duration.Input, isOver = () => false) =>
       Effect.andThen(
