@@ -332,7 +332,7 @@ describe("the hook revoke", () => {
     }))
 
   for (const exit of [1, 3]) {
-    it.live(`is tried again after exit ${exit}`, () =>
+    it.live(`leaves the revocation to another attempt after exit ${exit}`, () =>
       Effect.gen(function*() {
         const script = shellScript(`echo busy; exit ${exit}`)
         const error = yield* Effect.flip(

@@ -407,13 +407,13 @@ ${more}`)
         assert.strictEqual(asked.length, 2)
       })))
 
-  it.live("uses the device only if the address itself has no custom field", () =>
+  it.live("uses the phpipam device only if the address itself has no custom field", () =>
     over({
       [first]: found({ ...record, custom_acme_domains: null }),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
     }, () => Effect.map(ask(["device.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.live("uses the device although the address has a custom field if that field is not a source", () =>
+  it.live("uses the phpipam device although the address has a custom field if that field is not a source", () =>
     over({
       [first]: found(record),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }

@@ -57,7 +57,7 @@ describe("the account of a relay", () => {
       }))
   }
 
-  it.effect("causes an error that names the keys and how to use another credential if its credential was refused, whatever the type of the problem", () =>
+  it.effect("causes an error that names the keys and how to use another credential if its credential was refused", () =>
     Effect.gen(function*() {
       for (const type of ["unauthorized", "malformed", "externalAccountRequired"]) {
         const given = relaySettings({ eab: { kid: "kid-1", hmac_key: Redacted.make("-_8") } })
