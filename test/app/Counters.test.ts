@@ -44,7 +44,7 @@ const ofEvery = {
 }
 
 describe("the counters of a process", () => {
-  it.effect("begin at 0 for everything that the process serves, so that a rate includes the first increment", () =>
+  it.effect("begin at 0 for all work that the process serves, so that a rate includes the first increment", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* begunOf(everyRole, notified), {
         ...ofEvery,

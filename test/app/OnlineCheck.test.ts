@@ -156,7 +156,7 @@ const deaf = (target: number) =>
   )
 
 describe("config check --online", () => {
-  it.live("reports that everything in the configuration works, and changes nothing", () =>
+  it.live("reports that every configured address works, and changes nothing", () =>
     Effect.gen(function*() {
       const zone = yield* updates
       const [mail, hook] = [yield* signsIn, yield* receiver(fine)]

@@ -5,7 +5,7 @@ import { isRoleUnknown, lowerRole, operatorRoles, permits, roleRead } from "../.
 import { readUsername } from "../../src/domain/Username.ts"
 
 describe("a role", () => {
-  it("permits everything that a lower role permits", () => {
+  it("permits every action that a lower role permits", () => {
     const table = operatorRoles.map((role) => operatorRoles.map((needed) => permits(role, needed)))
     assert.deepStrictEqual(table, [[true, false, false], [true, true, false], [true, true, true]])
   })

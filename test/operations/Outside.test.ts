@@ -164,7 +164,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
       assert.deepStrictEqual([...met].toSorted(), whatIsAsked.toSorted())
     }))
 
-  test("unless a call is made within a transaction, which this test would notice", () =>
+  test("unless a call is made within a transaction, and the check of this file then notices the call", () =>
     Effect.gen(function*() {
       met.clear()
       yield* Effect.provideService(transaction(asked("hash")), Database, marking(yield* Database))

@@ -47,7 +47,7 @@ describe("plans on SQLite", () => {
       assert.notMatch(plan, /\(account_id=\?\)/)
     }))
 
-  it.effect("look for challenges without a job only among those in progress", () =>
+  it.effect("look for challenges without a job only among challenges in progress", () =>
     Effect.gen(function*() {
       assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
     }))
@@ -87,7 +87,7 @@ describe("plans on SQLite", () => {
       assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
     }))
 
-  it.effect("look for expired orders only among those of one status, and find their authorizations by the order", () =>
+  it.effect("look for expired orders only among orders of one status, and find their authorizations by the order", () =>
     Effect.gen(function*() {
       const afterId = OrderId("00000000-0000-7000-8000-000000000000")
       const plan = yield* planOf(

@@ -252,7 +252,7 @@ describe("revocation lists", () => {
       }
     }))
 
-  it.effect("can contain 10 000 certificates, which openssl refuses", () =>
+  it.effect("can contain 10 000 certificates, and openssl refuses a listed certificate", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const [revoked, fresh] = [requestOf(), requestOf()]

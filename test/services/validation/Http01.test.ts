@@ -296,7 +296,7 @@ describe("the choice of an address", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
     }))
 
-  it.effect("ends with the first established connection, which decides", () =>
+  it.effect("ends with the first established connection, whatever happens on that connection", () =>
     Effect.gen(function*() {
       const zone = { "a.example": ["2001:db8::1", "192.0.2.1"] }
       const rows = [

@@ -200,7 +200,7 @@ describe("the choice of an address", () => {
       assert.deepStrictEqual([verdict, dialled], ["valid", four.slice(0, 2)])
     }))
 
-  it.effect("ends with the first established connection, which decides", () =>
+  it.effect("ends with the first established connection, whatever happens on that connection", () =>
     Effect.gen(function*() {
       const rows: ReadonlyArray<readonly [string, ReturnType<Script>]> = [
         ["tls handshake_failed", new TlsFailed({ detail: "reset" })],

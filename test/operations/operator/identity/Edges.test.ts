@@ -146,7 +146,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, ["unknown"])
     }))
 
-  test("a step-up fails if the hash of the password cannot be read, which is logged", () =>
+  test("a step-up fails and is logged if the hash of the password cannot be read", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")

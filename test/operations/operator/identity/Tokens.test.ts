@@ -102,7 +102,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(eventsOf(records), "admin_token_created")
     }))
 
-  test("are named in the audit rows of what they do", () =>
+  test("are named in the audit rows of their actions", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { token } = yield* mint("olga", { role: "operator" })
