@@ -9,8 +9,8 @@ import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /*
- * Optional members as encoders send them that write absent values instead of leaving them out, and wrong values of
- * these members.
+ * Some encoders write an optional member without a value as null or as an empty text instead of leaving it out. These
+ * tests send such members, and also wrong values of the same members.
  */
 
 const none: ReadonlyArray<unknown> = [
@@ -57,7 +57,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("of an account, if absent, leave the account unchanged, and an empty list clears the contacts", ({ kid, send }) =>
+  test("of an account update leave the account unchanged if they are null or empty", ({ kid, send }) =>
     Effect.gen(function*() {
       const contact = ["mailto:a@b.example"]
       assert.deepInclude(objectOf(yield* send(kid, { contact })), { contact })
@@ -83,7 +83,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("with wrong values are named, and nothing is written", ({ kid, send }) =>
+  test("with wrong values are named in the detail of the refusal", ({ kid, send }) =>
     Effect.gen(function*() {
       const orders = count("SELECT count(*) FROM orders")
       const before = yield* orders
@@ -127,7 +127,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("of a header count as absent if they are null or empty, except crit, which must be left out if it has no value", () =>
+  test("of a header count as absent if they are null or empty, except crit", () =>
     Effect.gen(function*() {
       for (const kid of [null, ""]) {
         assert.strictEqual((yield* newAccount({}, { kid })).status, 201, shown(kid))
@@ -144,7 +144,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       assert.strictEqual((yield* (yield* surface).handle(posted(target, body))).status, 201)
     }))
 
-  test("of a contact may have blanks around the scheme and the address, which are removed", () =>
+  test("with a contact are accepted without the blanks around its scheme and address", () =>
     Effect.gen(function*() {
       const contact = ["mailto:ops@example.org"]
       for (const given of ["mailto: ops@example.org", "mailto:ops@example.org ", "  MAILTO:  ops@example.org  "]) {
@@ -166,7 +166,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
 describe.each(databases)("the reason of a revocation, on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
-  test("counts as absent in every form that encoders use", () =>
+  test("counts as absent if it is null or empty", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const { key, kid, send } = yield* newClient(app)

@@ -21,7 +21,7 @@ import {
 } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* `account.algorithms`: the keys of accounts, by profile. */
+/* The setting `account.algorithms`, which says for each profile which keys accounts may have. */
 
 const kinds: ReadonlyArray<readonly [alg: AcmeKey["alg"], make: () => KeyObject]> = [
   ["ES256", () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey],
@@ -48,7 +48,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
     )
 
   for (const [alg, make] of kinds) {
-    test(`of ${alg} sign if the profile accepts them, can be rolled over and have the thumbprint of RFC 7638`, () =>
+    test(`of ${alg} sign requests and can be rolled over if the profile accepts them`, () =>
       Effect.gen(function*() {
         const app = yield* surface
         const key = acmeKey(make())
@@ -75,7 +75,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       }))
   }
 
-  test("of types other than ES256 and RS256 are refused by default, both at newAccount and in a rollover", () =>
+  test("for algorithms other than ES256 and RS256 are refused by default at newAccount and keyChange", () =>
     Effect.gen(function*() {
       const app = yield* surface
       for (const [alg, make] of kinds.slice(2)) {
@@ -95,7 +95,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), kinds.length - 2)
     }))
 
-  test("are refused with badSignatureAlgorithm if the profile no longer accepts their algorithm, and with badPublicKey if they are malformed", () =>
+  test("are refused with badSignatureAlgorithm if the profile no longer accepts their algorithm", () =>
     Effect.gen(function*() {
       const [, , , , [, ed] = []] = kinds
       const key = acmeKey(ed?.())

@@ -111,7 +111,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       assert.strictEqual(signedRead.status, 200, "a signed request is answered in full")
     }))
 
-  test("answers any other method with 405 and the methods that the route accepts", () =>
+  test("answers a method that the route does not accept with 405 and an Allow header", () =>
     Effect.gen(function*() {
       const takes: ReadonlyArray<readonly [target: string, allow: string, methods: ReadonlyArray<string>]> = [
         [at("/directory"), "GET, HEAD, POST", ["PUT", "DELETE", "OPTIONS", "post"]],
@@ -137,7 +137,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       problem(yield* handle(requestOf("GET", at("/newOrder"), { headers })), 405, "malformed")
     }))
 
-  test("compares paths exactly, and decodes, folds or normalises nothing", () =>
+  test("compares paths exactly, without decoding or normalising them", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -209,7 +209,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       ])
     }))
 
-  test("answers a POST without the media type, in any case and with any parameters, with 415 and does not read its body", () =>
+  test("answers a POST of another media type than application/jose+json with 415 and does not read its body", () =>
     Effect.gen(function*() {
       const unread = Effect.die("the body was read")
       const types = ["", "application/json", "text/plain", "application/jose+jsonx", "xapplication/jose+json", "a, b"]
@@ -273,7 +273,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       assert.notProperty(late.headers, "replay-nonce")
     }))
 
-  test("sends errors without a nonce if none is available, and then newNonce fails", () =>
+  test("sends errors without a nonce if no nonce is available", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE nonces RENAME TO away")
       const answers = yield* Effect.all([
@@ -291,7 +291,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("answers a storage failure and a defect with 500 and without details, and logs the defect", () =>
+  test("answers a storage failure and a defect with 500 and without details", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -336,7 +336,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       yield* Deferred.await(begun)
     })
 
-    /** Returns whether the only slot is free, because a request that finds no slot waits and is then shed. */
+    /** Returns whether the only slot is free. A request that finds no slot waits and is then answered 503. */
     const isFree = (app: Effect.Success<typeof surface>) =>
       Effect.gen(function*() {
         const asking = yield* Effect.forkChild(app.handle(directory))
@@ -393,7 +393,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.strictEqual((yield* Fiber.join(slow)).status, 200)
       }))
 
-    test("refuses a request that finds no slot in time, with a nonce for a POST, and takes no slot while a body is read", () =>
+    test("refuses a POST that finds no slot in time with 503 and a new nonce", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -404,7 +404,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         yield* Effect.yieldNow
         assert.isTrue(yield* isFree(app), "a slow sender holds no slot")
         const first = yield* byAccount(key, kid, kid.slice(urlOf("").length))
-        yield* freshNonce // After this nonce, further ones are prepared.
+        yield* freshNonce // This request makes the service prepare further nonces before the database stalls.
         const holding = yield* Effect.scoped(Effect.gen(function*() {
           yield* stalled
           const holding = yield* Effect.forkChild(app.handle(first))

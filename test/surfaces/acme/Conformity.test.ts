@@ -13,7 +13,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
 
 describe.each(databases)("a client that exists in practice, on $name", (backend) => {
-  /** A new account, with a function that posts a request and returns the status and the body. */
+  /** Makes a new account, and returns its URL and a function that posts a request of the account. */
   const someone = Effect.gen(function*() {
     const app = yield* surfaceOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01", "tls-alpn-01"]\n`))
     const { kid, send } = yield* newClient(app)
@@ -99,7 +99,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
       }
     }))
 
-  test("is refused if it asks for a certificate profile, and the answer contains the name of that profile", ({ post }) =>
+  test("is refused if it asks for a certificate profile", ({ post }) =>
     Effect.gen(function*() {
       const identifiers = [{ type: "dns", value: "a.example" }]
       for (const [profile, shown] of [["tlsserver", "tlsserver"], ["default", "default"], [" ", "\\u{20}"]] as const) {
@@ -113,7 +113,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
     }))
 
-  test("finds meta in the directory, even if it is empty", () =>
+  test("finds the member meta in the directory, even if meta is empty", () =>
     Effect.gen(function*() {
       for (const [more, meta] of [["", {}], ["[eab]\nenabled = true\n", { externalAccountRequired: true }]] as const) {
         const app = yield* surfaceOf(configOf(more))

@@ -73,7 +73,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       assert.deepStrictEqual(sharing(other), { vary: "Origin" })
     }))
 
-  test("may read nothing if their scheme, host or port differs, and caches learn that the answer depends on the origin", () =>
+  test("may read nothing if their scheme, host or port differs from the listed origin", () =>
     Effect.gen(function*() {
       const others = [
         "http://tool.example.test",

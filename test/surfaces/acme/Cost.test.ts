@@ -24,7 +24,7 @@ import { callsOf } from "../../support/Work.ts"
 
 const longest = 131_072
 const mostCalls = 200_000
-/** For programs that judge labels, whose calls take much longer than others. */
+/** The limit for programs that check xn-- labels, because each of their calls takes much longer. */
 const mostCallsOverLabels = 30_000
 
 const profile = profileOf(configOf())

@@ -40,7 +40,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       })
   })
 
-  test("ends a pending order, which gives the reason and is no longer listed", ({ deactivate, finalize, first, listed, order, send }) =>
+  test("makes a pending order invalid, with the reason in its error", ({ deactivate, finalize, first, listed, order, send }) =>
     Effect.gen(function*() {
       assert.isTrue(yield* listed)
       assert.strictEqual((yield* deactivate(first)).status, 200)
@@ -60,7 +60,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       assert.strictEqual((yield* deactivate(first)).status, 200, "a second time changes nothing")
     }))
 
-  test("makes a ready order pending until it expires; the order gives the reason and is no longer listed", ({ deactivate, finalize, listed, order, second, send }) =>
+  test("makes a ready order pending until the order expires", ({ deactivate, finalize, listed, order, second, send }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'ready'")

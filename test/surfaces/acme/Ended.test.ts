@@ -68,7 +68,7 @@ describe.each(databases)("the answer to a late request, on $name", (backend) => 
       }))
   }
 
-  test("says that the order of a challenge has ended if only the order has", ({ trigger }) =>
+  test("says that the order of a challenge has ended, even if the authorization has not", ({ trigger }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE orders SET status = 'invalid'")
       assert.match((yield* trigger).detail ?? "", /^The order of the authorization of a\.example is no longer pending/)

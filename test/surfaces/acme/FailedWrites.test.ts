@@ -25,8 +25,8 @@ import {
 import { useWorld } from "../../support/UseWorld.ts"
 
 /*
- * A database trigger makes each write fail once: in each step from newAccount to the deactivation of the account, every
- * write fails before the step succeeds (docs/attacks.md, "Orders and races").
+ * In each step from newAccount to the deactivation of the account, a database trigger makes every write fail once.
+ * After that, the step succeeds (docs/attacks.md, "Orders and races").
  */
 
 const config = configOf()
@@ -126,7 +126,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       return challenge?.url ?? ""
     })
 
-  test("in a request causes an internal error, stores nothing of the request, and lets the next request succeed", () =>
+  test("in a request leaves nothing of this request stored, and the next request succeeds", () =>
     Effect.gen(function*() {
       const [key, next] = [acmeKey(), acmeKey()]
       const kid = headerOf(yield* despite([...inserted("accounts"), spent], newAccount(key)), "location")
@@ -161,7 +161,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       )
     }))
 
-  test("in a request that is repeated with the same nonce leads to badNonce, and nothing is done twice", () =>
+  test("in a request uses up the nonce, so that a repeated request gets badNonce", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const key = acmeKey()
@@ -174,7 +174,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("to the audit trail prevents the change as well, and the next request makes both", () =>
+  test("to the audit trail prevents the change that it would record", () =>
     Effect.gen(function*() {
       const key = acmeKey()
       const kid = headerOf(yield* newAccount(key), "location")
@@ -187,7 +187,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
     }))
 
   for (const write of updated("challenges", "authorizations", "orders", "jobs")) {
-    test(`in a validation, to ${write.table}, does not prevent the validation from completing once`, () =>
+    test(`to ${write.table} in a validation does not prevent the validation from completing once`, () =>
       Effect.gen(function*() {
         const key = acmeKey()
         const kid = headerOf(yield* newAccount(key), "location")
@@ -204,7 +204,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
   }
 
   for (const write of updated("orders", "jobs")) {
-    test(`in a signing, to ${write.table}, does not prevent the certificate from being issued once`, () =>
+    test(`to ${write.table} in a signing does not prevent the certificate from being issued once`, () =>
       Effect.gen(function*() {
         const key = acmeKey()
         const kid = headerOf(yield* newAccount(key), "location")

@@ -26,7 +26,7 @@ import { shellScript } from "../../support/Script.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
 import type { Making } from "../../support/UseTests.ts"
 
-/* The places where requests meet the filter: at every request of a profile, at newOrder and at finalize. */
+/* The filter is applied to every request of a profile, to newOrder and to finalize. */
 
 const urn = "urn:ietf:params:acme:error:"
 
@@ -100,7 +100,7 @@ filter.rule.inside = { when = "office", then = "allow" }
           detail: "the client address 203.0.113.1 is not among those allowed"
         })
         assert.strictEqual((yield* from("192.0.2.9", "GET", "/directory")).status, 200)
-        // The path contains no id of a certificate, but the policy has let the request through.
+        // The policy has let this request through. The answer is 400 only because the path has no valid certID.
         assert.strictEqual((yield* from("203.0.113.1", "GET", "/renewalInfo/a.b")).status, 400)
         assert.deepInclude(logged("filter_request_blocked")[0] ?? {}, {
           profile: "default",
@@ -148,7 +148,7 @@ filter.check.own = { type = "identifiers", allow = ["*.example"] }
 filter.rule.names = { when = "own", then = "allow" }
 `
   test(
-    "answers newOrder with a problem about the one refused name, or with a compound problem about several, and nothing is written",
+    "answers newOrder with a problem about the only refused name, or with a compound problem about several names",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -184,7 +184,7 @@ filter.rule.names = { when = "own", then = "allow" }
   )
 
   test(
-    "keeps the text for each name as short in an answer to newOrder about many names as in one about a single name",
+    "keeps the answer about 100 refused names shorter than four times these names",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -228,7 +228,7 @@ filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\
     }), messages.replace(/, message = .*\}/, " }"))
 
   test(
-    "has a text of its own for a refusal with neither a message nor a failing check",
+    "gives a general reason if a refusal has neither a message nor a failing check",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -274,7 +274,7 @@ filter.check.gone = { type = "custom", script_path = "/nowhere", stages = ["iden
 filter.rule.r = { when = "gone", then = "allow" }
 `
   test(
-    "answers newOrder with 500 serverInternal if a check is undecided, and only the log has the cause",
+    "answers newOrder with 500 serverInternal and without the cause if a check is undecided",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -314,7 +314,7 @@ filter.check.late = { type = "custom", script_path = "${path}", stages = ["ident
 filter.rule.r = { when = "late", then = "allow" }
 `
   }
-  test("refuses finalize with badCSR and an audit row, and the order stays ready", (surface) =>
+  test("refuses finalize with badCSR and leaves the order ready", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize, status } = yield* ready("a.example")
@@ -339,7 +339,7 @@ filter.rule.r = { when = "late", then = "allow" }
     }), atCsr("exit 1"))
 
   test(
-    "answers finalize with 500 and an audit row if a check is undecided, and the order stays ready",
+    "answers finalize with 500 and leaves the order ready if a check is undecided",
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
@@ -368,7 +368,7 @@ filter.rule.r = { when = "late", then = "allow" }
 
   let ran = ""
   test(
-    "answers badCSR before any script starts if a name has a comma or a newline, or if there are too many names for a script",
+    "answers badCSR before any script starts if the names cannot be passed to a script",
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
@@ -407,7 +407,7 @@ filter.check.team = { type = "eab", allow = ["team-*"] }
 filter.rule.team = { when = "team", then = "allow" }
 `
   test(
-    "reads the credential of the account for an eab check until the credential is deleted",
+    "applies an eab check to the credential of the account until the credential is deleted",
     (surface) =>
       Effect.gen(function*() {
         const key = acmeKey()
@@ -456,7 +456,7 @@ filter.rule.c = { when = "once", then = "allow" }
 trusted_proxies = []
 `
   test(
-    "determines the client's address with the settings of the profile, and elsewhere with those of the process",
+    "determines the client's address with the settings of the requested profile",
     (surface) =>
       Effect.sync(() => {
         const of = (target: string, forwarded: string) =>
@@ -471,7 +471,7 @@ trusted_proxies = []
   )
 
   test(
-    "stores the same client address in the columns of records and in audit rows",
+    "stores the client's address in the order and in the audit row",
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface, "203.0.113.7")

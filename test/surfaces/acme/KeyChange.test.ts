@@ -56,7 +56,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     Effect.flatMap(surface, (app) => Effect.flatMap(byAccount(key, kid, kid.slice(urlOf("").length)), app.handle))
   const registered = (key: AcmeKey) => Effect.flatMap(surface, (app) => register(app, key))
 
-  test("makes a process that has cached the old key refuse it once another process has replaced it", () =>
+  test("makes the other processes refuse the old key, even if they have cached it", () =>
     Effect.gen(function*() {
       const [key, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(key)
@@ -84,7 +84,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     ]
   ]
   for (const [name, make, [status, type]] of newKeys) {
-    test(`replaces the old key by ${name}, and the old key then belongs to no account`, () =>
+    test(`replaces the old key by ${name}`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), make()]
         const kid = yield* registered(old)
@@ -251,7 +251,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(bodyOf(answer).detail, "The inner signature has 63 octets, and one of ES256 has 64.")
     }))
 
-  test("answers a key that already has an account at the profile, even the same one, with 409 and the Location of that account", () =>
+  test("answers a key that already has an account at the profile with 409 and the Location of that account", () =>
     Effect.gen(function*() {
       const [old, taken] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -275,7 +275,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
     }))
 
-  test("succeeds for one of several rollovers at once, and the keys of the others belong to no account", () =>
+  test("succeeds for only one of several simultaneous rollovers", () =>
     Effect.gen(function*() {
       const old = acmeKey()
       const kid = yield* registered(old)
@@ -317,7 +317,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* read(winner, kid)).status, 200)
     }))
 
-  test("makes the old key useless: requests that it signs are refused, revokeCert too, and newAccount makes a new, empty account", () =>
+  test("takes away the old key's access to the account, its orders and its certificates", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const [old, next] = [acmeKey(), acmeKey()]
@@ -356,7 +356,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
 
   const probed: Array<string> = []
   test(
-    "does not change a validation that was triggered before, which uses the key that triggered it",
+    "lets a validation that was triggered before the rollover go on with the old key",
     () =>
       Effect.gen(function*() {
         probed.length = 0
@@ -383,7 +383,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     }
   )
 
-  test("gives a key that two accounts want at once to one of them, and the other gets the Location of that account", () =>
+  test("gives a key that two accounts want at once to only one of them", () =>
     Effect.gen(function*() {
       const [one, two, next] = [acmeKey(), acmeKey(), acmeKey()]
       const kids = [yield* registered(one), yield* registered(two)] as const

@@ -23,7 +23,7 @@ import {
 } from "../../support/Handle.ts"
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
-/* The answers to clients if another signer signs for the service. */
+/* The answers to clients if a program or an upstream signs for the service. */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
 const surface = surfaceOf(config)
@@ -62,7 +62,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
     assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
   }
 
-  test("sends a longer Retry-After with an order that is being signed than a local CA does", () =>
+  test("asks clients to wait five seconds for an order that is being signed", () =>
     Effect.gen(function*() {
       const { caller, post } = yield* someone
       const { id } = yield* orderOf(caller, "a.example")
@@ -104,7 +104,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
     }))
 
-  test("answers revokeCert one second before the time limit that the revocation is still in progress", () =>
+  test("answers revokeCert one second before the time limit if the signer has not revoked yet", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.forkChild(revoke)
@@ -125,7 +125,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       ["that an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
     ] as const
   ) {
-    test(`lets a revocation ${how} fail, after which it can be requested again`, () =>
+    test(`allows a client to request a revocation ${how} again`, () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
         const asking = yield* Effect.forkChild(revoke)
@@ -149,7 +149,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
   }
 
   test(
-    "lets at most a quarter of the slots wait, and answers a further request at once and joins it to the same job",
+    "lets requests that wait for the signer use at most a quarter of the slots",
     () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
@@ -170,12 +170,12 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
 
   for (
     const [what, crl, status] of [
-      ["is the one of the signer", Effect.succeed(list), 200],
-      ["does not exist if the signer has none", Effect.succeed(undefined), 404],
-      ["does not exist if the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
+      ["the list of the signer", Effect.succeed(list), 200],
+      ["404 if the signer has no list", Effect.succeed(undefined), 404],
+      ["404 if the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
     ] as const
   ) {
-    test(`serves a revocation list that ${what}`, () =>
+    test(`answers a request for the revocation list with ${what}`, () =>
       Effect.gen(function*() {
         const answer = yield* read("/crl")
         assert.strictEqual(answer.status, status)
@@ -192,7 +192,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
     return [identifier, leaf.serialNumber].map((hex) => Buffer.from(hex, "hex").toString("base64url")).join(".")
   }
 
-  test("sends the client the window that the signer suggests, with the explanation", () =>
+  test("sends the client the renewal window that the signer suggests", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder
       const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
@@ -206,7 +206,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
   })
 
   test(
-    "serves the service's own estimate if the signer fails, and the log has the reason",
+    "suggests a renewal window of its own if the signer fails",
     () =>
       Effect.gen(function*() {
         const { issued } = yield* holder
@@ -239,7 +239,7 @@ describe.each(databases)("a profile whose upstream accepts no revocation reasons
       new SigningFailed({ cause: "upstream_refused", detail: "only 0 is taken", problemType: "badRevocationReason" })
   })
 
-  test("tells the client at once that the reason was refused, with the upstream's text", () =>
+  test("tells the client why the upstream refused the reason", () =>
     Effect.gen(function*() {
       const key = acmeKey()
       const caller = yield* callerAt(profileOf(config), accountKeyOf(key.privateKey))

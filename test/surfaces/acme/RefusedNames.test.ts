@@ -8,7 +8,7 @@ import { configOf, count, sql } from "../../support/Graph.ts"
 import { at, bodyOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The details of problems about names. Most clients show nothing else. */
+/* The details of problems about names. Most clients show only the detail of a problem. */
 
 const labels = (octets: number, end: string): string => {
   const text = `${"x".repeat(62)}.`.repeat(5)

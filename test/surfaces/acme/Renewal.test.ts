@@ -87,7 +87,7 @@ describe.each(databases)("renewal on $name", (backend) => {
     return { start: Date.parse(start) / 1000, end: Date.parse(end) / 1000 }
   }
 
-  test("suggests the time from two thirds to three quarters of a certificate's life, to any client", () =>
+  test("suggests to renew between two thirds and three quarters of a certificate's lifetime", () =>
     Effect.gen(function*() {
       const { certId, leaf } = yield* (yield* someone).certified("a.example")
       const answer = yield* info(certId)
@@ -99,7 +99,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       })
     }))
 
-  test("makes clients come back after six hours, at different times", () =>
+  test("tells clients to ask again after about six hours, each at a different time", () =>
     Effect.gen(function*() {
       const { certId } = yield* (yield* someone).certified("a.example")
       const waits = yield* Effect.forEach(Array.from({ length: 200 }), () =>
@@ -118,13 +118,13 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(window(answer), { start: madeAt - daySeconds, end: madeAt })
     }))
 
-  test("accepts a serial number with additional zeros in front for the same certificate", () =>
+  test("finds a certificate by its serial number with additional leading zeros", () =>
     Effect.gen(function*() {
       const { identifier, serial } = yield* (yield* someone).certified("a.example")
       assert.strictEqual((yield* info(`${base64url(identifier)}.${base64url(`0000${serial}`)}`)).status, 200)
     }))
 
-  test("refuses a malformed certID as malformed, and finds no certificate for an unknown one or one of another CA or profile", () =>
+  test("answers a malformed certID with 400, and an unknown certID with 404", () =>
     Effect.gen(function*() {
       const { certId, identifier, serial } = yield* (yield* someone).certified("a.example")
       const odd = [
@@ -161,7 +161,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(told.length, odd.length + missing.length)
     }))
 
-  test("has information that can be read only with GET and HEAD", () =>
+  test("gives its information only for GET and HEAD", () =>
     Effect.gen(function*() {
       const { certified, key, kid } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -216,7 +216,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), before)
     }))
 
-  test("finds either the one certificate or none for any certID, in renewalInfo and in replaces alike", () =>
+  test("finds the right certificate or none for any certID, both in renewalInfo and in replaces", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId, identifier, serial } = yield* certified("a.example")
@@ -255,7 +255,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(records.filter(({ level }) => level === "error"), [])
     }))
 
-  test("accepts one of 20 orders that replace one certificate at once, and answers the others with 409 alreadyReplaced", () =>
+  test("accepts only one of 20 simultaneous orders that replace the same certificate", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -288,7 +288,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(yield* column(`SELECT status FROM orders WHERE id = ${literal(second)}`), ["invalid"])
     }))
 
-  test("does not count towards limits and is not refused by them, up to five times for each certificate", () =>
+  test("is exempt from the limits up to five times for each certificate", () =>
     Effect.gen(function*() {
       const keys = ["orders_per_account = 2", "names_per_account = 2", "pending_authorizations_per_account = 2"]
       for (const key of keys) {

@@ -30,7 +30,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 const surface = surfaceOf(configOf())
 
-/** A certificate that was not issued here. A correct request for its revocation is answered 404. */
+/** A certificate that was not issued here. A correct request to revoke it is answered 404. */
 const nobodys = foreignCa({ name: "Elsewhere" }).certificatePem.replaceAll(/-----[^-]+-----|[\s=]/g, "")
   .replaceAll("+", "-").replaceAll("/", "_")
 const key = acmeKey()
@@ -333,7 +333,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
 
     const nonces = [
       ["missing", undefined, "nonce_rejected", "missing"],
-      ["of a form not ours", "AAAA", "nonce_rejected", "unknown"],
+      ["too short", "AAAA", "nonce_rejected", "unknown"],
       ["unknown", Buffer.alloc(32).toString("base64url"), "nonce_replayed"]
     ] as const
     for (const [name, nonce, ...logged] of nonces) {
@@ -367,7 +367,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
 
   // The request has all faults at first, and then one fewer each time, in the order of the table. The first fault that
   // remains decides the answer.
-  test("makes the checks in the order of the table", () =>
+  test("are checked in the order of the table", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       yield* sql("UPDATE accounts SET status = 'deactivated'")
@@ -423,7 +423,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
       yield* sent(at("/newOrder"), yield* freshNonce) // From here on, this process knows the key.
       const shared = yield* freshNonce
-      // The others come while the nonce of the first one is being used up, so they form one batch.
+      // The second and the third request come while the nonce of the first is being used up, so they form one batch.
       const answers = yield* Effect.all([
         sent(at("/newOrder"), yield* freshNonce),
         sent("/profile/other/newOrder", shared),
@@ -435,7 +435,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'other'"), 0)
     }))
 
-  test("may use at one profile a nonce that was made for another, because the url binds the request", () =>
+  test("may use a nonce that was made for another profile", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const nonce = headerOf(yield* app.handle(requestOf("HEAD", at("/newNonce"))), "replay-nonce")
@@ -444,7 +444,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual((yield* handle(posted(target, signed(key, header, {})))).status, 201)
     }))
 
-  test("may have a member twice in the header or the payload, and the last one counts both for the checks and for the meaning", () =>
+  test("may have a member twice in the header or the payload, and the last one counts", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const target = targetOf(kid)
@@ -580,7 +580,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("have no payload in a POST-as-GET, any object in the trigger, and none or an object at the account", () =>
+  test("are refused if the resource does not allow their kind of payload", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const tryWith = (target: string, payload: Draft["payload"]) =>

@@ -6,7 +6,7 @@ import { column, configOf, sql } from "../../support/Graph.ts"
 import { acmeKey, at, byAccount, headerOf, newClient, register, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Addresses and reverse names, in the rows that store them: accounts, orders, the audit trail. */
+/* Accounts, orders and the audit trail store the address and the reverse name of the client. */
 
 describe.each(databases)("the sender of a request, on $name", (backend) => {
   const { test } = useWorld(backend)

@@ -88,7 +88,7 @@ const worldOn = (backend: (typeof databases)[number]) => {
 describe.each(databases)("a poll, on $name", (backend) => {
   const { client, held, signing, signingBy, test } = worldOn(backend)
 
-  test("of an order that is being signed is held until it is signed, and takes no slot", () =>
+  test("of an order that is being signed is held until the order is signed", () =>
     Effect.gen(function*() {
       const { order, poll, send } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -102,7 +102,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
     }))
 
-  test("is held no longer than its time limit, and is then answered with how long to wait", () =>
+  test("is answered with Retry-After when its time limit is over", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -153,7 +153,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
     }))
 
-  test("that comes while no poll can be held is answered within a second", () =>
+  test("that comes while no further poll can be held is told to come back in a second", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const { challenge, send } = yield* client
@@ -163,7 +163,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       yield* Fiber.interruptAll(polls)
     }))
 
-  test("beyond the maximum number is answered at once, and a poll that is abandoned makes room for another", () =>
+  test("beyond the maximum number is answered at once until a held poll is abandoned", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const [first] = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.forkChild(poll))
@@ -201,7 +201,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["invalid", undefined])
     }))
 
-  test("of an order whose job runs here is answered after the end of the job, and only for its own account", () =>
+  test("of an order whose job runs in this process is answered at the end of the job", () =>
     Effect.gen(function*() {
       const { order, poll } = yield* signing
       const { send } = yield* client
@@ -217,7 +217,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
     }))
 
-  test("of an order whose job runs here is answered at once if no poll can be held", () =>
+  test("of an order whose job runs in this process is answered at once if no further poll can be held", () =>
     Effect.gen(function*() {
       const { order, poll } = yield* signing
       const { ends } = yield* Queue
@@ -270,7 +270,7 @@ describe.each(databases)(
         for (const one of both) assert.deepStrictEqual(shownOf(yield* Fiber.join(one)), ["valid", undefined])
       }))
 
-    test("is answered with the present state when the wait is over, and the job goes on", () =>
+    test("is answered with the present state when the wait is over", () =>
       Effect.gen(function*() {
         const { finalized, order, send } = yield* ready
         const finalizing = yield* Effect.forkChild(finalized)
@@ -284,7 +284,7 @@ describe.each(databases)(
         assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
       }))
 
-    test("is answered at once while no request can be held, and leaves its place if its client hangs up", () =>
+    test("is answered at once while no further request can be held", () =>
       Effect.gen(function*() {
         const firsts = []
         for (let count = 0; count < mostHeld; count++) {
@@ -306,7 +306,7 @@ describe.each(databases)(
         yield* held(1, waitMillis)
         const job = yield* findLive("signer_issue", order.slice(order.lastIndexOf("/") + 1))
         yield* jobs.cancel({ kind: "cli", id: "tester" }, job?.id ?? "")
-        // The process looks for ends of jobs of which it was not told.
+        // The process also looks for jobs that have ended without a message to it.
         yield* TestClock.adjust(waitMillis - 1)
         assert.deepStrictEqual(shownOf(yield* Fiber.join(cancelled)), ["invalid", undefined])
         const stopped = yield* Effect.forkChild((yield* ready).finalized)

@@ -55,7 +55,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
   describe("at a local CA", () => {
     const { test } = useOwnCa(backend)
 
-    test("is shortened to what can be issued, although the row keeps the requested dates", () =>
+    test("is shortened to what the CA can issue", () =>
       Effect.gen(function*() {
         const { done, finalized, leaf, placed } = yield* ordered({ notBefore: days(-1), notAfter: days(365) })
         assert.deepStrictEqual(placed, { notBefore: rfc3339(madeAt - 3600), notAfter: days(90) })
@@ -66,7 +66,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT not_before FROM orders"), madeAt - daySeconds)
       }))
 
-    test("is the requested one if that is possible, and dates that were not requested are not shown", () =>
+    test("is the requested one if the CA can issue it", () =>
       Effect.gen(function*() {
         const wish = { notBefore: days(2), notAfter: days(10) }
         const both = yield* ordered(wish)
@@ -77,7 +77,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
         assert.deepStrictEqual((yield* ordered({})).done, {})
       }))
 
-    test("is refused if no part of it is possible, and the answer says what is possible", () =>
+    test("is refused with the possible dates if no part of it is possible", () =>
       Effect.gen(function*() {
         const { send } = yield* newClient(yield* surface)
         for (const wish of [{ notBefore: days(90) }, { notBefore: days(100), notAfter: days(200) }]) {
@@ -102,7 +102,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
   describe("at another signer", () => {
     const { test } = useForeignSigner(backend)
 
-    test("is not known before the certificate exists, and is not shown until then", () =>
+    test("is not shown before the certificate exists", () =>
       Effect.gen(function*() {
         const config = configOf(`signer.backend = "custom"\nsigner.custom.script_path = "/nowhere"`)
         const { send } = yield* newClient(yield* surfaceOf(config))

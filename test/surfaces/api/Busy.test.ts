@@ -63,7 +63,7 @@ describe("a list of the API", () => {
       }
     }))
 
-  test("whose request has no time left is answered 503, and the answer is not cached", ({ ask }) =>
+  test("is answered 503 if its request has no time left", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/api/orders", { isLate: true })
       assert.deepStrictEqual([told.status, told.json.error], [503, "busy"])

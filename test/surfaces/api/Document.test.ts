@@ -30,7 +30,7 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(new Set(routes.map(({ name }) => name)).size, routes.length)
   })
 
-  it("has schemas that a strict validator accepts, and no id twice", () => {
+  it("has schemas that a strict validator accepts", () => {
     const { compile } = makeDocumented(document)
     const schemas = schemasOf(document)
     for (const steps of schemas) compile(steps)
@@ -48,7 +48,7 @@ describe("the OpenAPI document", () => {
     assert.notProperty(named("readHealth")?.responses, "401")
   })
 
-  it("requires the right credential at each route: a session, or also a token if programs may use the route", () => {
+  it("names the credentials that each route accepts", () => {
     for (const { access, isStepUp, name } of routes) {
       const isForSessions = access === "half" || access === "own" || isStepUp
       const needed = access === "public" ? [] : isForSessions ? ["session"] : ["session", "token"]

@@ -26,8 +26,8 @@ import { selfSigned } from "../../support/Shown.ts"
 import { watched } from "../../support/Watched.ts"
 
 /*
- * The decisions that handlers of the API make themselves: windows, filters, what each role sees, and the answer to a
- * revocation.
+ * The decisions that handlers of the API make themselves: the limit and offset of a list, the filters, what each role
+ * sees, and the answer to a revocation.
  */
 
 const custom =
@@ -47,7 +47,7 @@ describe("a handler of the API", () => {
          1, 1, 3, 1, 1)`
     )
 
-  test("moves a window to the nearest allowed one", (api) =>
+  test("replaces a limit or an offset that is out of bounds by the nearest allowed one", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       for (
@@ -90,7 +90,7 @@ describe("a handler of the API", () => {
       }
     }))
 
-  test("lists the tokens of other operators only to admins, and operators in a search in the same way", (api) =>
+  test("shows other operators and their tokens only to admins", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const other = yield* signedIn(api, "olga", "operator")
@@ -115,7 +115,7 @@ describe("a handler of the API", () => {
       assert.deepStrictEqual(kinds((yield* api.ask("/api/search?q=anna", other)).json), [])
     }))
 
-  test("knows the profiles that are served and no others", (api) =>
+  test("finds only the profiles that are served", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const { items, ...window } = (yield* api.ask("/api/profiles", held)).json
@@ -150,7 +150,7 @@ describe("a handler of the API", () => {
       assert.deepInclude((yield* shown).json.job, { kind: "signer_relay_issue", status: "failed" })
     }))
 
-  test("lists the jobs of an order and of a kind, and refuses a malformed id and an unknown kind", (api) =>
+  test("filters jobs by order and by kind", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
@@ -232,7 +232,7 @@ describe("a handler of the API", () => {
       assert.deepInclude((yield* api.ask("/api/audit?requestId=one&limit=1", held)).json, { truncated: true })
     }))
 
-  test("clears a contact that is null or empty, and keeps the contacts of an account if the body does not mention them", (api) =>
+  test("clears a contact that is null or empty", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const contact = (given: string | null) =>

@@ -36,8 +36,8 @@ describe("a body of the API", () => {
     assert.deepStrictEqual(readJson(Buffer.from([0xff])), Result.fail("The body is not UTF-8 text."))
   })
 
-  // If the end of every string in such a text were searched for, this would take a second, in which no other request is
-  // served.
+  // A search for the end of every string in this text would take a second, and the process would serve no other request
+  // meanwhile.
   it("is read only up to the first error if it is not JSON", () => {
     assert.deepStrictEqual(read("[".repeat(40)), Result.fail("The body is not JSON."))
     assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Result.fail("The body is not JSON."))

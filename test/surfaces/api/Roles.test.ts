@@ -93,7 +93,7 @@ describe("the routes of the API", () => {
 
   const counts = (access: Access) => routes.filter((route) => route.access === access).length
 
-  test("can be found in one way only, because no path fits two routes with equally many parameters", () =>
+  test("are unambiguous, because no path fits two routes with equally many parameters", () =>
     Effect.sync(() => {
       const segmentsOf = ({ pattern }: Route) => pattern.split("/")
       const patterns = [...new Map(routes.map((route) => [route.pattern, segmentsOf(route)])).values()]
@@ -108,7 +108,7 @@ describe("the routes of the API", () => {
       }
     }))
 
-  test("have one rule of access each, and few of them are open to everybody", () =>
+  test("are open only to admins if they are about operators", () =>
     Effect.sync(() => {
       assert.strictEqual(counts("public"), 2)
       assert.isAbove(counts("viewer"), 20)
@@ -122,7 +122,7 @@ describe("the routes of the API", () => {
       )
     }))
 
-  test("let viewers change only what is their own, and work without a CSRF token only during a sign-in", () =>
+  test("let viewers change only what is their own", () =>
     Effect.sync(() => {
       const nameOf = ({ method, pattern }: Route) => `${method} ${pattern}`
       const changes = routes.filter(({ method }) => method !== "GET")

@@ -29,7 +29,7 @@ describe("a session over the API", () => {
       assert.strictEqual(told.json.user.role, "admin")
     }))
 
-  test("is set only by the answer to its sign-in, and not by later answers of the same fiber", ({ ask }) =>
+  test("sends its cookie only in the answer to its sign-in", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "ann", "admin")
       assert.notProperty((yield* ask("/api/session", held)).headers, "set-cookie")
@@ -48,7 +48,7 @@ describe("a session over the API", () => {
       assert.notProperty(wrong.headers, "retry-after", "nothing is to be waited for")
     }))
 
-  test("can be requested from one address only a limited number of times, and the refusal says when to try again", ({ ask }) =>
+  test("can be requested from one address only a limited number of times", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "admin")
       for (let tries = 0; tries < config.admin.login_max_attempts; tries++) {
@@ -118,7 +118,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/session", { cookie: long })).json.error, "session_expired")
     }))
 
-  test("is not prolonged by requests that a page sends by itself, so that an unused session ends", ({ ask }) =>
+  test("is not prolonged by requests that a page sends by itself", ({ ask }) =>
     Effect.gen(function*() {
       const { cookie } = yield* signedIn({ ask }, "vera", "viewer")
       const refresh = ask("/api/session", { cookie, headers: { "x-panel-refresh": "1" } })
@@ -129,7 +129,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* refresh).json.error, "session_idle")
     }))
 
-  test("begins incomplete if it needs a second factor, reaches nothing but the factor, and is complete after a code", ({ ask }) =>
+  test("is incomplete until the code of a required second factor is entered", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "ann", "admin")
       const begun = yield* ask("/api/mfa/totp", { method: "POST", ...held, body: { password } })
@@ -175,7 +175,7 @@ describe("a session over the API", () => {
       for (const one of shown) assert.deepStrictEqual((yield* ask("/health", one)).json, { healthy: true })
     }))
 
-  test("is refused together with a token in one request, and a token has no CSRF token and needs none", ({ ask }) =>
+  test("is refused together with an API token in one request", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "otto", "operator")
       const minted = yield* ask("/api/tokens", {

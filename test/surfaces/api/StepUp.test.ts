@@ -94,7 +94,7 @@ const cleared = /=; .*Max-Age=0$/
 describe("one's own sessions", () => {
   const { test } = useApi(sqlite)
 
-  test("can be ended by their names, and the cookie is removed only if the present session is ended", (api) =>
+  test("can be ended one by one, and only the end of the present session removes the cookie", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "ann", "viewer")
       yield* enter("ann")

@@ -74,7 +74,7 @@ const userId = Effect.map(
 describe("a read of the API on a separate connection", () => {
   const { test } = useApi(sqlite)
 
-  test("counts towards the share of its operator, as every page of an export does, and a read that all callers share has a share of its own", ({ ask }) =>
+  test("counts towards the share of its operator, unless all callers share the read", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "viewer")
       const anna = yield* Effect.map(userId, (id) => `${id} of ${id}`)
@@ -104,7 +104,7 @@ describe("a read of the API on a separate connection", () => {
 describe("a read of the panel on a separate connection", () => {
   const { test } = usePanel(sqlite)
 
-  test("counts towards the share of its operator, as every page of an export does, and a read that all callers share has a share of its own", ({ ask }) =>
+  test("counts towards the share of its operator, unless all callers share the read", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "viewer")
       const anna = yield* Effect.map(userId, (id) => `${id} of ${id}`)

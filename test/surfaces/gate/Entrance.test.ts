@@ -17,7 +17,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { fieldsOf } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* The questions of the checks to other services, in their order. */
+/* The questions that the checks of the entrance ask other services, in the order of the checks. */
 
 const viewer: Sender = {
   kind: "session",
@@ -74,7 +74,7 @@ describe("the entrance of operators", () => {
     )
   }
 
-  test("asks first about the policy, then about the session, and last about the reverse name of a client that changes something", () =>
+  test("asks first about the policy, then about the session, and last about the reverse name of the client", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("GET", "/things"), ["policy", "session", "no name"])
       assert.deepStrictEqual(yield* told("HEAD", "/things"), ["policy", "session", "no name"])
@@ -84,7 +84,7 @@ describe("the entrance of operators", () => {
       assert.deepStrictEqual(yield* told("GET", "/none"), ["policy", "NoSuchRoute"])
     }))
 
-  test("makes no further check after a refusal, and logs its own refusals", () =>
+  test("makes no further check after a refusal", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("POST", "/things", { admit: () => new AccessDenied({}) }), ["AccessDenied"])
       const idle = { identify: () => new SessionIdle() }

@@ -194,7 +194,7 @@ describe("a request for an act", () => {
       assert.deepInclude(by, { kind: "admin", id: "anna", role: "admin" })
     }))
 
-  test("is answered with the declared members, and with no body if the status has none", () =>
+  test("is answered with the declared members only", () =>
     Effect.gen(function*() {
       const secret = { input: 1, hash: "what nobody may read" }
       const all = yield* asked({ ...list, run: () => Effect.succeed(secret) } as AnyAct<never>, requestOf("GET", "/"))
@@ -212,7 +212,7 @@ describe("a request for an act", () => {
       assert.match(String(fieldsOf(records, "request_handler_panicked")[0]?.["error"]), /ttlSeconds/)
     }))
 
-  test("is answered 500 if the act fails for an internal reason, and the log has it once", () =>
+  test("is answered 500 and logged once if the act fails for an internal reason", () =>
     Effect.gen(function*() {
       const failing = (failure: unknown) => ({ ...list, run: () => Effect.fail(failure) }) as AnyAct<never>
       const stored = new StorageFailed({ statement: "SELECT", detail: "the disk is full", transient: false })
@@ -225,7 +225,7 @@ describe("a request for an act", () => {
       assert.deepStrictEqual(fieldsOf(records, "request_handler_panicked"), [{ error: "a strange thing" }])
     }))
 
-  test("is answered with a file while the file is read, and is logged once the whole file was sent", () =>
+  test("is logged as an export only after the whole file was sent", () =>
     Effect.gen(function*() {
       const file: Omit<Exported, "text"> = {
         list: "orders",

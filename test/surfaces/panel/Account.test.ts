@@ -32,7 +32,7 @@ const enrol = Effect.fnUntraced(
   }
 )
 
-describe.each(databases)("one's own account on $name", (backend) => {
+describe.each(databases)("the page of one's own account on $name", (backend) => {
   const { test } = usePanel(backend)
 
   test("is shown to every role with its own data", (panel) =>

@@ -138,7 +138,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.deepStrictEqual((yield* accounts.detail(accountId)).account.contact, [])
     }))
 
-  test("deactivate an account permanently, and then offer neither the deactivation nor a change of contacts", ({ ask }) =>
+  test("deactivate an account permanently", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const held = yield* entered({ ask }, "otto", "operator")
@@ -159,7 +159,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.deepStrictEqual(rows, [by], "who did it, from where, by which request")
     }))
 
-  test("delete an account with all orders, but not while a certificate can be used, which both the page and the refusal say", ({ ask }) =>
+  test("delete an account with all its orders, but not while a certificate can be used", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* account
       yield* orderOf(caller, "a.example")

@@ -8,7 +8,7 @@ import { entered, form, usePanel } from "../../support/Panel.ts"
 
 /* The pages of EAB credentials (docs/decisions/panel.md). */
 
-/** With this, clients register without a credential. The tests add the binding afterwards. */
+/** A configuration with which clients register without a credential. The tests add the binding afterwards. */
 const withoutEab = configOf()
 const cli = { kind: "cli", id: "x" } as const
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -178,7 +178,7 @@ describe("the pages of EAB credentials if some profiles require one", () => {
     ] as const
   ) {
     const { config, test } = usePanel(sqlite, toml)
-    test(`name the directory of ${name}, and never of a profile that is not served`, ({ ask }) =>
+    test(`name the directory of the served profile ${name}`, ({ ask }) =>
       Effect.gen(function*() {
         const held = yield* entered({ ask }, "otto", "operator")
         assert.strictEqual((yield* ask("/ui/eab", held)).text.includes(notice), !isOn)

@@ -11,7 +11,7 @@ import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.
 describe.each(databases)("the page of nonces on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  test("shows their number, and offers a sweep to operators only", (panel) =>
+  test("offers a sweep of nonces to operators only", (panel) =>
     Effect.gen(function*() {
       yield* nonces.insert(["a", "b"], startsAt * 1000)
       const viewer = yield* entered(panel, "vic", "viewer")
@@ -42,7 +42,7 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
     }))
 
-  test("refuses an invalid age with a message beside the form, and refuses a form without its token", (panel) =>
+  test("refuses an invalid age with a message beside the form", (panel) =>
     Effect.gen(function*() {
       yield* nonces.insert(["a"], (startsAt - 1000) * 1000)
       const held = yield* entered(panel, "otto", "operator")

@@ -27,7 +27,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
-  test("show 25 sessions, like the page of one's own account, and say how many older ones there are", (panel) =>
+  test("show 25 sessions and the number of older ones", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -117,7 +117,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.isUndefined((yield* shownOf("bob")).contactEmail)
     }))
 
-  test("do not offer admins the actions that they may not take on themselves, and refuse those", (panel) =>
+  test("refuse the actions that admins may not take on themselves", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       const card = yield* panel.ask("/ui/operators/ann", held)
@@ -135,7 +135,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
-  test("reset a second factor, and offer this only if the operator has one", (panel) =>
+  test("offer the reset of a second factor only if the operator has one", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -208,7 +208,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.isDefined((yield* tokens.find(token?.id ?? "")).revokedAt)
     }))
 
-  test("escape the stored texts of an operator, and are answered 404 for an unknown operator", (panel) =>
+  test("escape the stored texts of an operator", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")

@@ -28,7 +28,7 @@ describe("a custom page", () => {
       String((fields as { readonly error: string }).error)
     )
 
-  test("is replaced by an error page if it loops forever or fails, the log names the place, and other pages work", (panel) =>
+  test("is replaced by an error page if it loops forever or fails", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const failing = [
@@ -46,7 +46,7 @@ describe("a custom page", () => {
       assert.lengthOf(faults(), failing.length)
     }))
 
-  test("replaces no page if its name is wrong, and the log names the file", () =>
+  test("replaces no page if its file name is wrong", () =>
     Effect.sync(() => {
       const told = records.filter(({ event }) => event === "admin_template_unused")
       assert.deepStrictEqual(told.map(({ fields }) => fields), [{ path: `${folder}/worker.html` }])

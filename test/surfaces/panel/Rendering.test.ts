@@ -18,7 +18,7 @@ const withOwn = (files: { readonly [name: string]: string }) => {
 }
 
 describe("a custom template", () => {
-  it.effect("replaces the built-in template of the same name, and a file that replaces nothing is reported by name", () =>
+  it.effect("replaces the built-in template of the same name", () =>
     Effect.gen(function*() {
       const { folder, made } = withOwn({
         "workers.html": "{% import 'ui.html' as ui %}{{ ui.badge('good', word) }}",

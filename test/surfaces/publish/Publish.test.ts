@@ -61,7 +61,7 @@ const ask = (method: string, target: string, more: Parameters<typeof requestOf>[
   return appOf().route(request).handle(request)
 }
 
-test("serves the list, the certificate and the trust anchor of every CA, each with its media type", () =>
+test("the listener without TLS serves the list, the certificate and the trust anchor of every CA", () =>
   Effect.gen(function*() {
     for (const name of ["web", "mail"] as const) {
       const { certificatePem } = cas[name]
@@ -85,7 +85,7 @@ test("serves the list, the certificate and the trust anchor of every CA, each wi
     assert.deepStrictEqual((yield* ask("GET", "/profile/program/crl")).body, lists.printed)
   }))
 
-test("serves nothing else", () =>
+test("the listener without TLS serves no other path", () =>
   Effect.gen(function*() {
     const monitors = ["/health", "/ready", "/metrics"]
     const elsewhere = ["/", "/crl", "/profile/web", "/profile/other/crl", "//profile/web/crl"]
@@ -106,7 +106,7 @@ test("serves nothing else", () =>
     }
   }))
 
-test("logs the profile, the pattern and the client of a request", () =>
+test("the listener without TLS logs the profile, the pattern and the client of a request", () =>
   Effect.gen(function*() {
     const { route } = appOf()
     const forwarded = { clientIp: "192.0.2.1", headers: { "x-forwarded-for": "203.0.113.9" } }
@@ -117,7 +117,7 @@ test("logs the profile, the pattern and the client of a request", () =>
   }))
 
 test(
-  "answers 503 with Retry-After while no worker has signed the list",
+  "the listener without TLS answers 503 with Retry-After while no worker has signed the list",
   () =>
     Effect.gen(function*() {
       const answer = yield* ask("GET", "/profile/web/crl")
@@ -126,7 +126,7 @@ test(
   { list: Effect.succeed(undefined) }
 )
 
-test("does not reveal why the database fails", () =>
+test("the listener without TLS does not reveal why the database fails", () =>
   Effect.gen(function*() {
     const answer = yield* ask("GET", "/profile/web/crl")
     assert.strictEqual(answer.status, 500)
@@ -136,7 +136,7 @@ test("does not reveal why the database fails", () =>
 const [begun, held] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<undefined>()]
 
 test(
-  "answers as many requests at once as it has slots, and tells the next client to come back later",
+  "the listener without TLS answers only as many requests at once as it has slots",
   () =>
     Effect.gen(function*() {
       const { route } = appOf(1)
