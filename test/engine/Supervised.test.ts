@@ -39,7 +39,7 @@ describe("work in the background", () => {
       assert.deepStrictEqual(failures(), [])
     }))
 
-  test("is logged by name when a defect ends it, and starts again after waits that grow", () =>
+  test("starts again after waits that grow when a defect ends it", () =>
     Effect.gen(function*() {
       const begunAt: Array<number> = []
       const work = Effect.flatMap(
@@ -148,7 +148,7 @@ describe("background work that fails again and again", () => {
       assert.strictEqual(bounds.end, 8)
     }))
 
-  test("has neither of these effects if it is not vital", () =>
+  test("neither makes the process unready nor ends it if the work is not vital", () =>
     Effect.gen(function*() {
       for (const loop of ["job_periodic", "trace_export", "tls_expiry"] as const) yield* mortal(loop)
       const { givenUp } = yield* Loops

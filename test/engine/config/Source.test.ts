@@ -13,7 +13,7 @@ import { accepted, envWith, fileWith, minimal, refused, refusedFor } from "../..
 const processWide = declaredKeys(table).map(({ path }) => path).filter((path) => !path.includes("<name>"))
 
 describe("the layers of the configuration", () => {
-  it("replace one another in the order default, file, environment, and each value is counted once", () => {
+  it("replace one another in the order default, file, environment", () => {
     const fileText = `[order]\nmax_identifiers = 7\nretention_days = 8\n${minimal}`
     const resolved = accepted({
       fileText,
@@ -35,7 +35,7 @@ describe("the layers of the configuration", () => {
     assert.strictEqual(resolved.config.order.max_identifiers, 9)
   })
 
-  it("replace whole lists, and an empty variable clears a list", () => {
+  it("replace whole lists", () => {
     const fileText = fileWith("meta.caa_identities", ["a.example", "b.example"])
     const list = (text: string) =>
       accepted({ fileText, env: { ACME_SVC_META__CAA_IDENTITIES: text } }).config.meta.caa_identities
@@ -138,7 +138,7 @@ describe("an unknown key", () => {
     assert.strictEqual(fault.key, "\"\\u001b[2J\\u009b\"")
   })
 
-  it("is also reported if it has the name of a member of JavaScript objects, and profiles may have such names", () => {
+  it("is also reported if it has the name of a member of JavaScript objects", () => {
     for (const name of ["__proto__", "constructor", "toString"]) {
       assert.deepStrictEqual(refused({ fileText: `${name} = 1\n${minimal}` }).map(({ key }) => key), [name])
     }
@@ -197,7 +197,7 @@ describe("mistakes in a configuration", () => {
     }))
   })
 
-  it("are reported together from every layer and by every rule", () => {
+  it("are reported together, whichever layer contains them", () => {
     const faults = refused({
       fileText:
         "nonce.ttl_seconds = 0\n[challenge]\ntimeout_ms = 60000\n[profiles.none]\n[profiles.a]\nenabled = false\n",

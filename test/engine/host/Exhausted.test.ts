@@ -8,7 +8,7 @@ const program = fileURLToPath(new URL("../../support/exhausted.ts", import.meta.
 
 describe("a host without descriptors", () => {
   it(
-    "is reported as the cause, and no client is blamed, whichever resource could not be opened",
+    "is reported as the cause, whichever resource could not be opened",
     async () => {
       const { stdout } = await promisify(execFile)("sh", [
         "-c",

@@ -174,7 +174,7 @@ describe("a file that a killed process left behind", () => {
 })
 
 describe("a failure to use a file", () => {
-  it("says what the host lacks, or gives the code of the error", () => {
+  it("is described in words that name what the host lacks", () => {
     const says = (code: string, reason: FileUnusable["reason"] = "failed") =>
       new FileUnusable({ path: "ca.crl", reason, cause: Object.assign(new Error(code), { code }) }).message
     assert.strictEqual(says("ENOSPC"), "ca.crl: no space is left on its file system (ENOSPC)")
@@ -186,7 +186,7 @@ describe("a failure to use a file", () => {
 })
 
 describe("replaceFile", () => {
-  it.effect("replaces a file, and replaces a link itself instead of its target", () =>
+  it.effect("replaces a file or a link, but never the target of the link", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.crl")

@@ -27,7 +27,7 @@ describe("a lock whose owner no longer exists", () => {
       assert.isFalse(existsSync(path))
     }))
 
-  it.effect("is named with the reason if it cannot be removed because it is a folder, which the service never makes as a lock", () =>
+  it.effect("is named with the reason if the lock is a folder and so cannot be removed", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "ca.crl.lock")
       mkdirSync(path)

@@ -19,7 +19,7 @@ describe("a streamed body", () => {
       const server = yield* Effect.acquireRelease(
         Effect.callback<Server>((resume) => {
           const made = createServer((_, response) => {
-            // This rests as long as a fiber can rest in the worst case.
+            // In the worst case, a fiber rests until the socket has drained.
             const rests = Effect.callback<void>((go) =>
               response.writableNeedDrain ? void response.once("drain", () => go(Effect.void)) : go(Effect.void)
             )

@@ -15,7 +15,7 @@ const { test } = useTests({})
 const size = 12 * 1024 * 1024
 const timeout = 1000
 
-/** A server whose handlers end when they have passed on an answer at time 0. The answer is large or has one octet. */
+/** Starts a server. Each of its handlers passes on an answer, large or of one octet, at time 0 and then ends. */
 const serving = Effect.gen(function*() {
   const requests = new RequestsInFlight()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
@@ -138,7 +138,7 @@ describe("a request", () => {
 })
 
 describe("closing the idle connections", () => {
-  test("spares a connection that sends an answer, until the peer has read the answer", () =>
+  test("spares a connection until the peer has read its answer", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)

@@ -77,7 +77,7 @@ const operatorsPair = generateSelfSigned({
 })
 
 describe("the TLS files of a listener", () => {
-  test("are created if neither exists, with a key that only the owner may read and the host as the only name", (directory) =>
+  test("are created if neither exists, with a key that only the owner may read", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -98,7 +98,7 @@ describe("the TLS files of a listener", () => {
     }))
 
   for (const lone of ["server.pem", "server.key"]) {
-    test(`are created anew if only ${lone} exists, which is moved away and not overwritten`, (directory) =>
+    test(`are created anew if only ${lone} exists, which is kept under another name`, (directory) =>
       Effect.gen(function*() {
         writeFileSync(join(directory, lone), "somebody's own\n")
         yield* TlsFiles.load(settingsIn(directory))
@@ -155,7 +155,7 @@ describe("the TLS files of a listener", () => {
       assert.strictEqual(records.at(-1)?.fields["not_after"], notAfter.toISOString())
     }))
 
-  test("are named in the message if they cannot be written, which is reported as a problem of the host", (directory) =>
+  test("are named in the message if they cannot be written", (directory) =>
     Effect.gen(function*() {
       const settings = { ...settingsIn(directory), key_path: join(directory, "absent/server.key") }
       const failed = yield* Effect.flip(TlsFiles.load(settings))
@@ -247,7 +247,7 @@ describe("a pair that the service made", () => {
       yield* renewal
       yield* recorded("tls_pair_renewed", 1)
       yield* eventually(isUnlocked)
-      yield* TestClock.adjust("100 millis") // the process that found the lock tries again after this time
+      yield* TestClock.adjust("100 millis") // The process that found the lock tries again after this time.
       yield* recorded("tls_certificate_loaded", 3)
       const served = readFileSync(settings.cert_path, "utf8")
       assert.deepStrictEqual([...renewals, ...others].map(([former, { cert }]) => [former.cert, cert]), [
@@ -257,7 +257,7 @@ describe("a pair that the service made", () => {
       assert.strictEqual(countOf("tls_pair_renewed"), 1)
     }))
 
-  test("is left alone after its operator has replaced it, and the new pair is served", (directory) =>
+  test("is not renewed after its operator has replaced it", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)
@@ -273,7 +273,7 @@ describe("a pair that the service made", () => {
       assert.strictEqual(readFileSync(settings.cert_path, "utf8"), theirs.certificatePem)
     }))
 
-  test("is served while a foreign file prevents its renewal, which is logged, and is renewed when that file is gone", (directory) =>
+  test("is renewed only when a foreign file that prevents the renewal is gone", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)

@@ -137,7 +137,7 @@ describe("the policy of addresses", () => {
       assert.isUndefined(check(address), address)
     }
   })
-  it("allows only allowed_addresses if they are set, and a denied range takes precedence", () => {
+  it("allows only allowed_addresses if they are set, except those in a denied range", () => {
     const allowed = ["10.0.0.0/8", "2002::/16"]
     assert.isUndefined(check("10.0.0.1", { allowed }))
     assert.strictEqual(check("192.0.2.1", { allowed }), "not in allowed_addresses")

@@ -30,7 +30,7 @@ const inside = (visitors: ReadonlyArray<{ readonly isInside: Effect.Effect<boole
   Effect.map(Effect.all(visitors.map(({ isInside }) => isInside)), (all) => all.filter(Boolean).length)
 
 describe("the turns of a fair semaphore", () => {
-  it.effect("are left for others if one host asks for all of them, or a network of such hosts does", () =>
+  it.effect("are left for others if one host or one network asks for all of them", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(100)
       const greedy = yield* crowd(turns, 200, () => "192.0.2.1")
@@ -40,7 +40,7 @@ describe("the turns of a fair semaphore", () => {
       assert.isTrue(yield* (yield* visitor(turns, "198.51.100.1")).isInside, "at once")
     }))
 
-  it.effect("can be limited so that a host has no more of them than remain free, in shares that do not depend on the peers", () =>
+  it.effect("can be limited so that no host has more turns than remain free", () =>
     Effect.gen(function*() {
       const shares = Context.Reference<Peer | undefined>("test/shares", { defaultValue: () => undefined })
       for (const [count, most] of [[1, 1], [2, 1], [3, 2], [10, 5]] as const) {

@@ -53,7 +53,7 @@ describe("a request for JSON", () => {
       })
     }))
 
-  it.live("follows no redirect, and fails with the beginning of the body if the answer is not JSON", () =>
+  it.live("fails with the beginning of the body if the answer is not JSON", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         response.writeHead(url === "/" ? 302 : 200, { location: "/elsewhere" }).end(`a\n\u001b[31m${"b".repeat(500)}`)
@@ -70,7 +70,7 @@ describe("a request for JSON", () => {
       assert.deepInclude({ ...unread }, { detail: "answers with something that is not JSON", excerpt })
     }))
 
-  it.live("accepts an answer up to its limit, and no longer answer", () =>
+  it.live("accepts no answer that is longer than its limit", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => response.end(JSON.stringify("x".repeat(Number(url?.slice(1))))))
       assert.strictEqual((yield* get(`http://127.0.0.1:${port}/998`)).status, 200)
@@ -101,7 +101,7 @@ describe("a request for JSON", () => {
       }
     }))
 
-  it.live("trusts the given roots as well as the public ones and checks the name, or accepts any certificate if told to", () =>
+  it.live("trusts the given roots in addition to the public ones, and checks the name", () =>
     Effect.gen(function*() {
       const directory = freshDirectory()
       const files = { cert_path: join(directory, "cert.pem"), key_path: join(directory, "key.pem") }

@@ -21,7 +21,7 @@ const noting = (version: () => string) => {
 }
 
 describe("the object that sends the queries of a look-up", () => {
-  it.effect("sends those of the next look-up too, unless the system's list of servers has changed", () =>
+  it.effect("also sends the queries of the next look-up, unless the system's list of servers has changed", () =>
     Effect.gen(function*() {
       let version = "first"
       const { look, used } = noting(() => version)
@@ -64,7 +64,7 @@ describe("the object that sends the queries of a look-up", () => {
       assert.strictEqual(new Set(used).size, 3)
     }))
 
-  it.effect("is another one if the query is repeated after a refused connection", () =>
+  it.effect("is replaced if the query is repeated after a refused connection", () =>
     Effect.gen(function*() {
       const { look, used } = noting(() => "")
       const { replies } = yield* look("ECONNREFUSED")

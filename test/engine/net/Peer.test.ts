@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { peerOf } from "../../../src/engine/net/Peer.ts"
 
 describe("a peer", () => {
-  it("is an IPv4 address in its /24, or the /64 of an IPv6 address in its /48", () => {
+  it("consists of a host and its network: an IPv4 address and its /24, or an IPv6 /64 and its /48", () => {
     assert.deepStrictEqual(peerOf("192.0.2.7"), { host: "192.0.2.7", network: "192.0.2" })
     assert.deepStrictEqual(peerOf("::ffff:192.0.2.7"), peerOf("192.0.2.7"))
     assert.deepStrictEqual(peerOf("2001:db8:1:2::7"), peerOf("2001:db8:1:2:ffff::1"))

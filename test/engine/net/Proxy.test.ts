@@ -99,7 +99,7 @@ describe("the proxies in use", () => {
     scheme: "http" | "https"
   ) => proxies[which](scheme, "example.org")?.host
 
-  it("come from each key of the configuration, or else from the environment, which validations ignore", () => {
+  it("come from the configuration or else from the environment, which validations ignore", () => {
     const mixed = makeProxies({ ...at("config"), https_url: "" }, at("environment"))
     assert.strictEqual(hostOf(mixed, "outbound", "http"), "config")
     assert.strictEqual(hostOf(mixed, "outbound", "https"), "environment")

@@ -117,8 +117,8 @@ describe("a request through a proxy", () => {
 })
 
 describe("a validation through a proxy", () => {
-  // This address is not loopback, which would be reached directly. The proxy connects to itself whatever address is
-  // asked for.
+  // A loopback address would be reached directly, so this is another address. Whatever the requested address is, the
+  // proxy connects to itself.
   const address = "192.0.2.7" as IpAddress
   const fetched = (source: ProxySource, port: number, secure: boolean) =>
     Effect.gen(function*() {

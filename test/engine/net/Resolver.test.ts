@@ -12,7 +12,7 @@ const openSockets = () =>
     try {
       return readlinkSync(`/proc/self/fd/${name}`).startsWith("socket:")
     } catch {
-      return false // the descriptor by which the directory was read
+      return false // This is the descriptor by which the directory was read.
     }
   }).length
 

@@ -60,7 +60,7 @@ describe("the reverse name of a client", () => {
       assert.strictEqual((yield* found("192.0.2.7"))?.length, 253)
     }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, { "192.0.2.7": ["a".repeat(400)] })))))
 
-  it.effect("is not looked up for this machine itself, and not if look-ups are turned off", () => {
+  it.effect("is not looked up for this machine itself or if look-ups are turned off", () => {
     const { asked, layer } = silent()
     return Effect.gen(function*() {
       assert.isUndefined(yield* found("127.0.0.1"))
@@ -93,7 +93,7 @@ describe("the reverse name of a client", () => {
     }).pipe(Effect.provide(namesOf(layer, unanswered)))
   })
 
-  it.effect("is remembered for some minutes, and is looked up once for all requests that need it", () => {
+  it.effect("is looked up once for all requests of some minutes", () => {
     let asked = 0
     const pointers = () => Effect.as(Effect.delay(Effect.sync(() => asked++), "1 second"), ["web.example"])
     const { layer } = silent()

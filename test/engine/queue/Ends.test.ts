@@ -8,7 +8,7 @@ const other = { kind: "signer_issue", dedupKey: "two" } as const
 const isWaiting = <A>(fiber: Fiber.Fiber<A>) => fiber.pollUnsafe() === undefined
 
 describe("the ends of jobs that a process is told", () => {
-  it.effect("include an end between the moment of a read and the wait that follows", () =>
+  it.effect("include an end that comes after a read and before the wait that follows", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       const before = ends.moment()
@@ -29,7 +29,7 @@ describe("the ends of jobs that a process is told", () => {
       yield* Fiber.join(waiting)
     }))
 
-  it.effect("are told to all callers that wait, and a caller that has given up is forgotten", () =>
+  it.effect("are told to all callers that wait", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       const [first, second, third] = yield* Effect.all(
@@ -43,7 +43,7 @@ describe("the ends of jobs that a process is told", () => {
       yield* Fiber.join(third)
     }))
 
-  it.effect("show a job as running here until its end or the end of its attempt, and only in its share", () =>
+  it.effect("show a job as running in this process until the job or its attempt ends", () =>
     Effect.sync(() => {
       const ends = makeEnds()
       const [job, others] = [{ ...subject, share: "p/one" }, { ...subject, share: "p/two" }]

@@ -107,7 +107,7 @@ describe.each(databases)("leases on $name", (backend) => {
   const finishing = (owner: string, isGone?: (owner: string) => boolean) =>
     Runner.make({ ...tuning, owner, ...(isGone === undefined ? {} : { isGone }) }, [validation(Effect.succeed(done))])
 
-  test("keep the row of an attempt that goes on, and free the row of a dead worker within about ten seconds", () =>
+  test("free the row of a dead worker within about ten seconds", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner, seen } = yield* holding(there)
@@ -132,7 +132,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["2"])
       assert.include(eventsOf(records), "db_job_leases_reclaimed")
-      // In fact the first worker is alive. It learns that the row now belongs to another worker, and ends its attempt.
+      // In fact the first worker is alive. It learns that another worker now has the row, and ends its own attempt.
       assert.strictEqual(seen.interrupted, 0)
       yield* runner.renew
       yield* runner.idle
@@ -199,7 +199,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("end together with their attempts if the worker cannot renew them, and the rows are later handed back uncounted", () =>
+  test("end together with their attempts if the worker cannot renew them", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const real = database.driver()
@@ -263,7 +263,7 @@ describe.each(databases)("leases on $name", (backend) => {
     }).pipe(watched))
 
   if (backend.dialect === "postgres") {
-    test("are renewed even if the row of another lease is locked, and the lease of the locked row is not lost", () =>
+    test("are renewed even if the row of another lease is locked", () =>
       Effect.gen(function*() {
         for (const key of ["free", "locked"]) yield* enqueue(key)
         const { begun, runner, seen } = yield* holding(here)
@@ -301,7 +301,7 @@ describe.each(databases)("leases on $name", (backend) => {
       }))
   }
 
-  test("last until the stored time if an earlier version made them, because it did not renew them", () =>
+  test("last until the stored time if an earlier version made them", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
@@ -332,7 +332,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("let a job count the time of its attempts until their process dies and the waits that they ask for, and no other time", () =>
+  test("let a job count only the time of its attempts and the waits that they ask for", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const spent = Effect.map(sql("SELECT spent_seconds AS s FROM jobs"), ([row]) => Number(row?.["s"]))
@@ -463,7 +463,7 @@ describe.each(databases)("leases on $name", (backend) => {
         ])
       }))
 
-    test("makes a presence with a time of tomorrow count as absent, and the presence is deleted", () =>
+    test("makes a presence with a time of tomorrow count as absent", () =>
       Effect.gen(function*() {
         const row = { owner: there, roles: "worker", version: "1", startedAt: 0 }
         const now = 100 * day

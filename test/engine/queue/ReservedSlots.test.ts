@@ -70,7 +70,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
   const begins = (begun: ReadonlyArray<string>, count: number) =>
     Effect.repeat(Effect.yieldNow, { until: () => begun.length >= count })
 
-  test("is written as claimed, and begins at the commit without a further query", () =>
+  test("begins at the commit without a further query", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       yield* transaction(enqueue("a"))
@@ -85,7 +85,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
       ])
     }))
 
-  test("is written as ready if it is due later, is enqueued outside of a transaction, or is of a kind that the runner does not run", () =>
+  test("is written as ready if the runner cannot begin it at the commit", () =>
     Effect.gen(function*() {
       yield* runner
       yield* transaction(enqueue("later", { runAt: 1000 }))
@@ -154,7 +154,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
       assert.deepStrictEqual(begun.toSorted(), ["0", "1", "2", "last"])
     }))
 
-  test("joins the live job of its key, and then keeps no slot", () =>
+  test("keeps no slot if it joins the live job of its key", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       const id = yield* transaction(enqueue("a"))

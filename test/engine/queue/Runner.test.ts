@@ -211,7 +211,7 @@ describe.each(databases)("the queue on $name", (backend) => {
   })
 
   describe("a runner that ends attempts", () => {
-    test("lets a handler see the fiber of its attempt, which ends when the job is settled", () =>
+    test("lets a handler see the fiber of its attempt from the beginning to the settlement", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const told: Array<string> = []
@@ -286,7 +286,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, ["abandoned never"])
       }))
 
-    test("undoes a settlement whose abandon step fails, and the row is free again when its lease ends", () =>
+    test("undoes a settlement whose abandon step fails", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -399,7 +399,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_panicked").length, 3)
       }))
 
-    test("treats a defect in the writes of an outcome as a panic, and tells the outcome that it was discarded", () =>
+    test("treats a defect in the writes of an outcome as a panic", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const discarded: Array<string> = []
@@ -418,7 +418,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 2 })
       }))
 
-    test("logs a defect in an abandon step, and the row is free when its lease ends", () =>
+    test("logs a defect in an abandon step", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 0 })
         const runner = yield* Runner.make(options, [
@@ -474,7 +474,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     )
 
     test(
-      "makes the writes of a rescheduling in the same transaction, and undoes them if the lease was lost",
+      "undoes the writes of a rescheduling if the lease was lost",
       () =>
         Effect.gen(function*() {
           const begun = yield* Deferred.make<void>()
@@ -503,7 +503,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     )
 
     test(
-      "keeps a row for each subject of a kind, and runs all of these rows at startup and at a reload",
+      "keeps a row for each subject of a kind, and runs all rows at startup and at a reload",
       () =>
         Effect.gen(function*() {
           const seen: Array<string> = []
@@ -668,7 +668,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(eventsOf(records), "db_job_leases_reclaimed")
       }))
 
-    test("gives up a row whose attempts are used up without another attempt", () =>
+    test("gives up a row without another attempt if its attempts are used up", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET attempts = 3")
@@ -704,7 +704,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("runs no more than max_concurrent attempts at once, and uses a free slot at the next signal", () =>
+    test("runs no more than max_concurrent attempts at once", () =>
       Effect.gen(function*() {
         const payload = { order_id: "o", profile: "p", csr: "", client: {} }
         const queue = yield* Queue
@@ -733,7 +733,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.pass
         yield* Deferred.await(full)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'running'"), 3)
-        yield* queue.awakened // takes the signal of the jobs that were enqueued before
+        yield* queue.awakened // This takes the signal of the jobs that were enqueued before.
         const signal = yield* Effect.forkChild(queue.awakened)
         yield* Deferred.succeed(go, undefined)
         yield* runner.idle
@@ -744,7 +744,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 7)
       }))
 
-    test("continues after a failure of the database during a claim, and tries again in the next pass", () =>
+    test("claims again in the next pass after a failure of the database during a claim", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const driver = database.driver()
@@ -785,7 +785,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done" })
       }))
 
-    test("hands back what still runs after five seconds of a drain, due now, without counting the attempt", () =>
+    test("hands back what still runs after five seconds of a drain without counting the attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET attempts = 1")
@@ -832,12 +832,12 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(["done", "ready"], (yield* jobRow)[0]?.status)
       }))
 
-    test("leaves due jobs of unknown kinds alone, and logs them", () =>
+    test("logs due jobs of unknown kinds and leaves them alone", () =>
       Effect.gen(function*() {
         const ids = [yield* enqueue("one"), yield* enqueue("two")]
         const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown").map(({ fields }) => fields)
-        // The record names one of these jobs, it does not matter which.
+        // The record names any one of these jobs.
         const named = unknown[0]?.["job_id"]
         assert.deepStrictEqual(unknown, [{ kind: "challenge_validate", job_id: named, count: 2 }])
         assert.include(ids, named)
@@ -850,7 +850,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         )
       }))
 
-    test("claims later jobs after its start, and none after its end", () =>
+    test("claims jobs only between its start and its end", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
         const { stop } = yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])

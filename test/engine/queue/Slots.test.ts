@@ -57,7 +57,7 @@ const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, o
   })
 
 describe("the slots of a runner", () => {
-  it("are separate for each kind, many for a kind that waits for others, and the configured number for a kind that computes", () => {
+  it("are many for a kind that waits for others, and the configured number for a kind that computes", () => {
     assert.deepStrictEqual(
       (["challenge_validate", "signer_relay_issue", "notify_deliver", "signer_issue", "signer_revoke"] as const).map((
         kind
@@ -76,7 +76,7 @@ describe("the slots of a runner", () => {
     }
   })
 
-  it.effect("are filled by one query for all kinds while all have free slots, and by a query without the kinds that have none", () =>
+  it.effect("are filled by one query for all kinds that have free slots", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       const asked: Array<readonly [number, ReadonlyArray<string>, boolean]> = []
@@ -132,7 +132,7 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])
     }))
 
-  it.effect("are given equally to receivers of deliveries, even if one of them is behind, and some are kept for others", () =>
+  it.effect("are given equally to receivers of deliveries, even if one of them is behind", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       let shares = ["a/webhook/slow"]
@@ -223,7 +223,7 @@ describe.each(databases)("slots on $name", (backend) => {
     })
 
   test(
-    "are not all taken by validations that hang, which delay no lists, no signatures and no other accounts or profiles",
+    "are left for other work while validations hang",
     () =>
       Effect.gen(function*() {
         for (let account = 0; account < 12; account++) {

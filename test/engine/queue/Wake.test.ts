@@ -62,7 +62,7 @@ const enqueueAt = (queue: Queue["Service"], key: string) =>
 describe("a job that another process enqueues on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.live("wakes the runner after the commit, and again after the connection was lost", () =>
+  it.live("wakes the runner after the commit, even if the connection was lost and restored before", () =>
     database.use(Effect.gen(function*() {
       const [mine, other] = [database.driver(), yield* database.another]
       const queue = yield* queueOf(mine)
@@ -101,7 +101,7 @@ describe("a job that another process enqueues on PostgreSQL", () => {
       )))
     })))
 
-  it.live("is announced once together with all jobs that are committed meanwhile, and wakes only other processes", () =>
+  it.live("is announced once together with all jobs that are committed meanwhile", () =>
     database.use(Effect.gen(function*() {
       const elsewhere = yield* queueOf(yield* database.another)
       const heard: Array<string> = []
@@ -123,7 +123,7 @@ describe("a job that another process enqueues on PostgreSQL", () => {
       assert.deepStrictEqual([...new Set(heard)], [`challenge_validate ${elsewhere.origin}`, "end"])
     })))
 
-  it.live("is announced again if the announcement could not be sent, and before the queue closes", () =>
+  it.live("is announced before the queue closes, even if an earlier announcement could not be sent", () =>
     database.use(Effect.gen(function*() {
       const own = yield* database.another
       const heard: Array<string> = []
@@ -206,7 +206,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       }
     })))
 
-  it.effect("holds a request no longer than it is willing to wait, and leaves it time for its answer", () =>
+  it.effect("holds a request no longer than the request is willing to wait", () =>
     database.use(Effect.scoped(Effect.gen(function*() {
       const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
       const queue = yield* queueOf(database.driver())

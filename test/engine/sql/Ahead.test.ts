@@ -119,7 +119,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([committed, undone], [0, 1])
     })))
 
-  it.live("are limited in number, and the next one beyond the limit is awaited", () =>
+  it.live("are never more than four at a time", () =>
     database.use(Effect.gen(function*() {
       let [inFlight, most] = [0, 0]
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -177,7 +177,7 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("are logged as slow after the transaction, without the statements that waited behind them", () =>
+  it.live("are logged as slow without the statements that waited behind them", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       const { now } = performance

@@ -73,7 +73,7 @@ describe.each(databases)("reads aside on $name", (backend) => {
       assert.deepStrictEqual(here.map(({ octets, value }) => [value, [...octets]]), [["one", [0, 255]]])
     })))
 
-  it.live("do not delay other statements, are cancelled by the engine at their limit, and leave their connection to the next read", () =>
+  it.live("are cancelled by the engine at their limit, and do not delay other statements until then", () =>
     beside(Effect.gen(function*() {
       yield* longEnough(500, (millis) =>
         Effect.gen(function*() {
@@ -112,7 +112,7 @@ describe.each(databases)("reads aside on $name", (backend) => {
     })))
 
   if (backend.dialect === "postgres") {
-    it.live("are limited by the server, which is told the remaining time before each of them", () =>
+    it.live("have a time limit on the server, which is the remaining time of their caller", () =>
       beside(Effect.gen(function*() {
         const bound = Effect.map(
           all(settingStatement, { name: "statement_timeout" }),
@@ -145,7 +145,7 @@ describe.each(databases)("reads aside on $name", (backend) => {
       }
     })))
 
-  it.live("leave one connection to others if they are of one caller, and wait until the reads of others are done", () =>
+  it.live("leave one connection to others if one caller makes many of them", () =>
     Effect.scoped(Effect.gen(function*() {
       // A read fails if it waits for the endless ones.
       const driver = yield* openDriver(database.url(), 3, 2000, 2)
@@ -232,7 +232,7 @@ describe.each(databases)("reads aside on $name", (backend) => {
       assert.deepStrictEqual(yield* all(readValues, { octets: Buffer.alloc(0), above: -1 }), [])
     })))
 
-  it.live("wait no longer for a connection than the configured time, and neither do transactions", () => {
+  it.live("wait no longer for a connection than the configured time, like transactions", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       // Opening the connection also counts, and may take longer than this on a busy machine.

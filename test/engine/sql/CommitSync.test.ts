@@ -85,7 +85,7 @@ describe("the shared syncs of commits", () => {
     Effect.gen(function*() {
       const { begun, commits, end } = heldSyncs()
       const atStart = yield* started(commits.now)
-      yield* end() // the rows of a process that was killed before its last sync
+      yield* end() // This sync is for the rows of a process that was killed before its last sync.
       yield* Fiber.join(atStart.fiber)
       yield* commits.now
       assert.strictEqual(begun(), 1)

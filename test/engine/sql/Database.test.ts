@@ -84,7 +84,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       })))
   }
 
-  it.live("undo everything after a failed statement, and fail with the name of the statement and without its values", () =>
+  it.live("undo everything after a failed statement, and fail with the name of the statement", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const error = yield* Effect.flip(transaction(
@@ -181,7 +181,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       )
     }).pipe(Effect.scoped))
 
-  it.live("run afterCommit once and in order after the commit, when their connection is free again", () =>
+  it.live("run afterCommit once and in order after the commit", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1)
       const other = yield* database.another
@@ -206,7 +206,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual(seen, ["first 1", "second 2"])
     }).pipe(Effect.scoped))
 
-  it.live("never run afterCommit after a rollback, and afterCommit outside of a transaction runs at once", () =>
+  it.live("never run afterCommit after a rollback", () =>
     database.use(Effect.gen(function*() {
       let runs = 0
       const once = Effect.sync(() => void runs++)
@@ -220,7 +220,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(runs, 1)
     })))
 
-  it.live("fail alone if many of them run at the same time, and answer each caller after the commit", () =>
+  it.live("fail alone if many of them run at the same time", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const exits = yield* Effect.all(
@@ -252,7 +252,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* database.use(total), 25)
     }).pipe(Effect.scoped))
 
-  it.live("tell every caller whose writes they contain if their commit fails, and then store nothing", () =>
+  it.live("tell every caller whose writes they contain if their commit fails", () =>
     database.use(Effect.gen(function*() {
       yield* deferredRefusal(dialect)
       let told = 0
@@ -324,7 +324,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       }).pipe(Effect.provide(Registry.layer("x", engineSeries)))
     ))
 
-  it.live("repeat the whole body a limited number of times after transient failures, and run afterCommit once", () =>
+  it.live("repeat the whole body a limited number of times after transient failures", () =>
     database.use(Effect.gen(function*() {
       const driver = database.driver()
       const deadlocking: Driver = {
@@ -412,7 +412,7 @@ describe("transactions on PostgreSQL alone", () => {
 
   const closings = [["waited for", all], ["sent ahead", run]] as const
   it.live.each(closings)(
-    "are repeated as a whole after a real deadlock, in which the last statement is %s, so that both of them commit",
+    "both commit after a real deadlock in which the last statement is %s",
     ([, close]) =>
       database.use(Effect.gen(function*() {
         yield* run(insert, { value: "x" })
@@ -476,7 +476,7 @@ describe("transactions on PostgreSQL alone", () => {
       }
     })))
 
-  it.live("fail in time and are logged if the pool has no free connection, and succeed again later", () =>
+  it.live("fail in time and are logged if the pool has no free connection", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1, 3000)
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -520,7 +520,7 @@ describe("statements on SQLite alone", () => {
       assert.isTrue(Exit.isFailure(refused), "before any statement of it was sent")
     })).pipe(Effect.scoped))
 
-  it.live("wait in a transaction for the writer of another process, even if they read first, instead of failing with a stale snapshot", () =>
+  it.live("wait in a transaction for the writer of another process, even if they read first", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       yield* database.use(run(insert, { value: "shared" }))
@@ -564,7 +564,7 @@ describe("statements on SQLite alone", () => {
       assert.strictEqual(yield* database.use(total), 1)
     }).pipe(Effect.scoped))
 
-  it.live("wait for the open transaction of this process if they are outside of it, and do not become a part of it", () =>
+  it.live("wait for the open transaction of this process if they are outside of it", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const doomed = yield* Effect.forkChild(Effect.exit(transaction(Effect.gen(function*() {

@@ -56,7 +56,7 @@ describe("an address that moves to another server while the old server stays rea
 
   afterAll(() => servers?.dispose())
 
-  it.live("causes one refused write, and no connection stays at the old server", () =>
+  it.live("leaves no connection at the old server after one refused write", () =>
     Effect.gen(function*() {
       const { address, at, follower, url } = servers
       const driver = yield* openDriver(url, 4)
@@ -100,7 +100,7 @@ describe("an address that moves to another server while the old server stays rea
       assert.lengthOf(rows, 8)
     }).pipe(Effect.scoped))
 
-  it.live("is reported when the server accepts no writes, and when it accepts them again, without a restart", () => {
+  it.live("is reported when its server accepts no writes, and when the server accepts them again", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const { follower } = servers.at
@@ -114,7 +114,7 @@ describe("an address that moves to another server while the old server stays rea
       for (const statement of ["ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"]) {
         yield* Effect.promise(() => sqlAt(follower, statement))
       }
-      // A connection that only reads also notices it.
+      // A connection that only reads also notices that the server accepts no writes.
       const read = Effect.map(single(driver, "SELECT 1"), () => driver.isReadOnly())
       yield* Effect.repeat(Effect.delay(read, 20), { while: (readOnly) => readOnly })
       yield* insert(driver, "refused")
@@ -156,7 +156,7 @@ describe("a URL that names several servers", () => {
   const connectedTo = (ports: ReadonlyArray<number>, attributes?: string) =>
     Effect.scoped(Effect.flatMap(openDriver(urlOf(ports, attributes), 2), portSeen))
 
-  it.live("connects to the first suitable server, and skips servers that are dead or read-only", () =>
+  it.live("connects to the first suitable server", () =>
     Effect.gen(function*() {
       const { follower, primary } = servers
       const dead = yield* Effect.promise(freePort)
@@ -186,7 +186,7 @@ describe("a URL that names several servers", () => {
       )
     }))
 
-  it.live("waits for a suitable server, and moves to it without a restart", () =>
+  it.live("makes the driver move to a suitable server without a restart", () =>
     Effect.gen(function*() {
       const { address, at, follower, primary } = servers
       const driver = yield* openDriver(urlOf([primary.port, address.port]), 3)

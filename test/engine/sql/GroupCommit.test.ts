@@ -69,7 +69,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
     () => Effect.forEach(["abort", "fail", "rollback"], (kind) => sql(`DROP TRIGGER planted_${kind}`))
   )
 
-  test("are one transaction, in which each sees the writes before it, and others see none of them before the end", () =>
+  test("are one transaction, in which each write sees the writes before it", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const seen = yield* Effect.forEach(
@@ -165,7 +165,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* values, [])
     }))
 
-  test("count once and return what was committed, even if the failure of another write makes them run again", () =>
+  test("are stored once even if the failure of another write makes them run again", () =>
     Effect.gen(function*() {
       yield* run(insert, { value: "counter" })
       let told = 0
@@ -203,7 +203,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(seen, [["a", "b"], ["a", "b"]])
     }))
 
-  test("are committed and followed by afterCommit even if a caller is interrupted while it waits", () =>
+  test("are committed even if a caller is interrupted while it waits", () =>
     Effect.gen(function*() {
       const told: Array<string> = []
       const fibers = yield* Effect.forEach(["a", "b", "c"], (value) =>

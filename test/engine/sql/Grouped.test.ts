@@ -122,7 +122,7 @@ const namesIn = (path: string): ReadonlyArray<unknown> => {
 const begun = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
 
 describe("a file whose commits share syncs", () => {
-  it.live("has commits that are written without a sync of their own, but never without any", () =>
+  it.live("is opened with synchronous = NORMAL and a write-ahead log", () =>
     within(() =>
       Effect.gen(function*() {
         assert.strictEqual(yield* pragma("synchronous"), 1)
@@ -186,7 +186,7 @@ describe("a file whose commits share syncs", () => {
       })
     ))
 
-  it.live("lets a request read without waiting, and holds its answer", () =>
+  it.live("lets a request read without waiting, but holds its answer until the sync", () =>
     within(({ syncs }) =>
       Effect.gen(function*() {
         yield* syncs.hold
@@ -206,7 +206,7 @@ describe("a file whose commits share syncs", () => {
       })
     ))
 
-  it.live("is lost if a sync fails: nothing is answered any more, and the reason is told", () =>
+  it.live("is lost if a sync fails", () =>
     within(({ driver, path, syncs }) =>
       Effect.gen(function*() {
         const lost = yield* begun(driver.lost ?? Effect.never)
@@ -223,7 +223,7 @@ describe("a file whose commits share syncs", () => {
       })
     ))
 
-  it.live("is lost if its write-ahead file is removed, because syncs of a nameless file keep nothing", () =>
+  it.live("is lost if its write-ahead file is removed", () =>
     within(({ driver, path }) =>
       Effect.gen(function*() {
         yield* run(insert, { name: "a", size: 1 })
@@ -232,7 +232,7 @@ describe("a file whose commits share syncs", () => {
       })
     ))
 
-  it.live("is synced at each commit as long as it has no write-ahead file, as a copy of a database", () =>
+  it.live("is synced at each commit as long as the file has no write-ahead file", () =>
     Effect.scoped(Effect.gen(function*() {
       const path = join(yield* folder, "copy.db")
       const engine = new Engine(path)
@@ -248,7 +248,7 @@ describe("a file whose commits share syncs", () => {
       }).pipe(Effect.provideService(Database, copy))
     })))
 
-  it.live("lets the pages of a stream wait, which are read after the answer of their request", () =>
+  it.live("lets the pages of a stream wait for the sync of what they show", () =>
     within(({ syncs }) =>
       Effect.gen(function*() {
         const page = yield* oneSync(Effect.map(
@@ -266,7 +266,7 @@ describe("a file whose commits share syncs", () => {
     ))
 
   it.live(
-    "is copied by a thread while the service writes, so that its write-ahead file does not grow without end",
+    "has a write-ahead file that does not grow without end while the service writes",
     () =>
       within(({ driver, path }) =>
         Effect.gen(function*() {
@@ -289,7 +289,7 @@ describe("a file whose commits share syncs", () => {
     60_000
   )
 
-  it.live("is never opened by the process itself, because closing it would release the locks of the engine", () =>
+  it.live("is never opened by the process itself, which would release the locks of the engine", () =>
     within(({ driver, path, syncs }) =>
       Effect.gen(function*() {
         syncs.opened.length = 0

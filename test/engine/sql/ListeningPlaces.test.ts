@@ -12,7 +12,7 @@ import { column, sql } from "../../support/Graph.ts"
 describe("sessions that listen on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.live("are as many as there are places, and one more waits without a connection until a place is free", () =>
+  it.live("are as many as there are places, and one more session waits until a place is free", () =>
     database.use(Effect.gen(function*() {
       const options = { url: Redacted.make(database.url()), pool_max: 1, acquire_timeout_ms: 5000 }
       const connector = new Connector(yield* readUrl(options))

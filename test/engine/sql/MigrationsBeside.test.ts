@@ -74,7 +74,7 @@ const addsColumn: Migration = {
 }
 
 describe("migrating PostgreSQL during a long read", () => {
-  it.live("lets every other statement through while a migration waits, whichever migration it is", () =>
+  it.live("lets every other statement through while any migration waits", () =>
     Effect.scoped(Effect.gen(function*() {
       const { beside, driver, reader } = yield* open
       const migrations = yield* migrationsOf("postgres")
@@ -101,7 +101,7 @@ describe("migrating PostgreSQL during a long read", () => {
       assert.includeMembers(waited, ["0016_upstream_asks", "0038_nonce_moments"])
     })))
 
-  it.live("names the session that it waits for, finally gives up, and then has changed nothing", () => {
+  it.live("finally gives up with the name of the session that it waits for", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const { driver, reader } = yield* open

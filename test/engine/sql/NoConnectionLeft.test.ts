@@ -81,7 +81,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
       yield* Fiber.join(holding)
     }).pipe(Effect.scoped))
 
-  it.live("causes a failure when the time is over, and a connection that is returned serves a waiting caller", () => {
+  it.live("causes a failure when the time for a connection is over", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* openDriver(through(cluster.adminUrl, address), 2, 1000)

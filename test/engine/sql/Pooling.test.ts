@@ -45,7 +45,7 @@ const transactionSettings = Effect.flatMap(
 )
 
 describe("transaction pooling on PostgreSQL", () => {
-  it.live("leaves no prepared statement, no setting and no lock in a session, and still limits the time of transactions", () =>
+  it.live("leaves no prepared statement, no setting and no lock in a session", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       const driver = yield* pooled(url)

@@ -47,7 +47,7 @@ describe("a pool of connections to PostgreSQL", () => {
     vi.useRealTimers()
   })
 
-  it("closes connections that have been idle for a long time, except the last one, which serves occasional statements", async () => {
+  it("closes connections that have been idle for a long time, except the last one", async () => {
     vi.useFakeTimers({ toFake: ["setInterval"] })
     const pool = poolOf(await freshPostgresUrl(), { idle: 0 })
     const lent = await Promise.all([lend(pool), lend(pool), lend(pool)])
@@ -89,7 +89,7 @@ describe("a pool of connections to PostgreSQL", () => {
     await pool.end()
   })
 
-  it("ends when every connection has been returned, and then gives out none", async () => {
+  it("ends when every connection has been returned", async () => {
     const pool = poolOf(await freshPostgresUrl(), {})
     const { client, giveBack } = await lend(pool)
     const end = pool.end()

@@ -79,7 +79,7 @@ describe("the time limits of PostgreSQL", () => {
       assert.deepStrictEqual(yield* found, ["30s", "10s", "3s"])
     }))
 
-  it.live("end neither the listening connection nor a request if they are for idle sessions", () =>
+  it.live("do not end the listening connection, even if they are for idle sessions", () =>
     Effect.gen(function*() {
       const known = yield* Effect.promise(() =>
         freshPostgresUrl().then((url) => sqlAt(url, "SELECT 1 FROM pg_settings WHERE name = 'idle_session_timeout'"))

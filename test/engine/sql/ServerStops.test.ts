@@ -36,7 +36,7 @@ describe("a server that crashes", () => {
 
   afterAll(() => cluster?.stop())
 
-  it.live("makes a commit fail that was in progress, and nothing is reported as done", () =>
+  it.live("makes a commit in progress fail", () =>
     Effect.gen(function*() {
       // The server commits, and then waits for a standby that does not exist before it would answer.
       yield* Effect.promise(() => sqlAt(url, "ALTER SYSTEM SET synchronous_standby_names = '*'"))
@@ -65,7 +65,7 @@ describe("a server that crashes", () => {
       assert.lengthOf(yield* Effect.promise(() => sqlAt(url, "SELECT 1 FROM things")), 1)
     }).pipe(Effect.scoped))
 
-  it.live("leaves nothing of a migration that was in progress, which fails with a reason and can run again", () => {
+  it.live("leaves nothing of a migration that was in progress", () => {
     const records: Array<Record> = []
     const migration = (last: string): Migration => ({
       version: 1,
@@ -117,7 +117,7 @@ describe("a proxy that answers 08P01", () => {
       const outer = connect({ port: cluster.port, host: "127.0.0.1" })
       inner.on("data", (sent) => {
         if (answer === undefined) return outer.write(sent)
-        if (inner.writableEnded) return undefined // the message with which the client ends the connection
+        if (inner.writableEnded) return undefined // This is the message with which the client ends the connection.
         inner.end(refusal("08P01", answer))
         refused++
         return heard()
@@ -138,7 +138,7 @@ describe("a proxy that answers 08P01", () => {
     await cluster?.stop()
   })
 
-  it.live("makes a statement fail with this code, and the connection is not used again", () =>
+  it.live("makes a statement fail with this code, and its connection is replaced", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(url, 1)
       const one = { text: "SELECT 1 AS one", order: [], reads: true }
@@ -150,7 +150,7 @@ describe("a proxy that answers 08P01", () => {
       assert.deepStrictEqual(yield* driver.single(one, []), [{ one: 1 }])
     }).pipe(Effect.scoped))
 
-  it.live("makes a new connection wait if the condition may end by itself, and fail at once otherwise", () =>
+  it.live("delays a new connection only if the condition may end by itself", () =>
     Effect.gen(function*() {
       answer = "no more connections allowed (max_client_conn)"
       refused = 0

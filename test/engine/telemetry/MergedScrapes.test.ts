@@ -26,7 +26,7 @@ const scraped = (process: number, loaves: number, flour: ReadonlyArray<number> =
   ))
 
 describe("the scrapes of several processes", () => {
-  it("are one text, in which each series stands once and each sample has the number of its process", async () => {
+  it("are one text in which each sample has the number of its process", async () => {
     const text = mergeScrapes([await scraped(1, 3), await scraped(2, 4, [7])])
     assert.deepStrictEqual(text.split("\n").filter((line) => /loaves|flour|EOF/.test(line)), [
       "# HELP loaves Loaves baked.",

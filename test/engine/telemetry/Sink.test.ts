@@ -366,7 +366,7 @@ describe("the lines of the log", () => {
       assert.deepInclude(events[4], { event: "server_log_gap", outcome: "advisory" })
     }))
 
-  it.effect("are written at once if they are about an error, together with the lines before them", () =>
+  it.effect("are written at once, together with the lines before them, if they are about an error", () =>
     Effect.gen(function*() {
       const writes: Array<string> = []
       yield* Effect.gen(function*() {
@@ -402,7 +402,7 @@ describe("the lines of the log", () => {
       )
     }))
 
-  it.effect("are lost if the reader has stopped reading, and the code that logs them continues", () =>
+  it.effect("are lost without an effect on their callers if the reader has stopped reading", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
         Effect.sync(() =>

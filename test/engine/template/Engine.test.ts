@@ -108,7 +108,7 @@ describe("the subset of the template language", () => {
 })
 
 describe("the template engine", () => {
-  it.effect("escapes for HTML if the file name says so, includes templates by name, and refuses absent values", () =>
+  it.effect("escapes for HTML if the file name says so", () =>
     Effect.gen(function*() {
       const templates = yield* compile([
         { name: "layout.html.j2", text: "<h1>{% block title %}{% endblock %}</h1>" },
@@ -160,7 +160,7 @@ describe("the template engine", () => {
       yield* Effect.scoped(compile([ui, { name: "a.html", text }], own))
     }))
 
-  it.effect("names every template that does not compile, with the line and the reason, but quotes nothing from it", () =>
+  it.effect("names every template that does not compile, with the line and the reason", () =>
     Effect.gen(function*() {
       const sources = [
         { name: "a.j2", text: "fine" },
@@ -181,7 +181,7 @@ describe("the template engine", () => {
       assert.strictEqual(yield* rendered("{{ 1 }}"), "1")
     }))
 
-  it.effect("stops a rendering that takes too much memory, and templates that were compiled before can still be rendered", () =>
+  it.effect("stops a rendering that takes too much memory", () =>
     Effect.gen(function*() {
       const language = { ...pages, fuel: 5_000_000, filters: { own: (value: unknown) => `own ${String(value)}` } }
       const before = yield* compile([{ name: "a.html", text: "{{ a|own }}" }], language)
@@ -207,7 +207,7 @@ describe("the template engine", () => {
       assert.strictEqual(yield* before.render("a.html", { a: 1 }), "own 1")
     }).pipe(Effect.scoped))
 
-  it.effect("never gets input that would damage it", () =>
+  it.effect("never receives input that would damage the engine", () =>
     Effect.gen(function*() {
       const damaging = [
         `{{ ${"1 + ".repeat(100_000)}1 }}`,
