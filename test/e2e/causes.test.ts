@@ -20,7 +20,7 @@ import { freePort } from "../support/Ports.ts"
 import { runToEnd } from "../support/Server.ts"
 
 /*
- * Some causes are only hinted at to a client or an operator. For each of them, the log has the record that
+ * The service does not tell clients and operators every cause in detail. For each cause, the log has the record that
  * docs/errors.md names.
  */
 
@@ -99,7 +99,7 @@ const at = async (profile: string): Promise<AcmeSession> => {
 let names = 0
 const freshName = (): string => `n${names++}-${randomBytes(3).toString("hex")}.example`
 
-/** Validates a name after `prepare` has set up the world for the challenge. */
+/** Validates a name after `prepare` has prepared the servers that the challenge needs. */
 const validated = async (
   type: "http-01" | "dns-01",
   prepare: (name: string, token: string) => void

@@ -19,7 +19,7 @@ describe("the command line", () => {
     assert.match(stdout, /^acme-svc \d+\.\d+\.\d+\n$/)
   })
 
-  it("prints its manual page with every command, in which each line is text or a request of roff", async () => {
+  it("prints its manual page in roff", async () => {
     const { code, stderr, stdout } = await runToEnd(["man"], { config: null })
     assert.deepStrictEqual([code, stderr], [0, ""])
     assert.match(stdout, /^\.TH ACME\\-SVC 1 "" "acme\\-svc \d/)
@@ -160,7 +160,7 @@ describe("the command line", () => {
 describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("migrate updates the schema once, and --check reports whether the schema is current without a change", async () => {
+  it("migrate updates the schema, and migrate --check only reports whether the schema is current", async () => {
     const env = { ACME_SVC_DATABASE__URL: await freshUrl() }
     const run = (...flags: ReadonlyArray<string>) => commandLine(["migrate", ...flags], { env })
     const behind = await run("--check", "--json")
@@ -214,7 +214,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.deepStrictEqual(await both(), [1, 1])
   })
 
-  it("an exception that no code catches is logged, and ends the service in order with exit code 1", async () => {
+  it("an exception that no code catches ends the service with exit code 1 and a log record", async () => {
     const directory = freshDirectory()
     writeFileSync(
       join(directory, "fault.mjs"),

@@ -80,7 +80,7 @@ describe("the completion in bash", () => {
     }
   )
 
-  it("completes a word that has begun, and the words after help and after global flags", () => {
+  it("completes a word that has begun, also after help and after global flags", () => {
     assert.deepStrictEqual(offeredByBash("ord"), ["order"])
     assert.deepStrictEqual(offeredByBash("order", "li"), ["list"])
     assert.deepStrictEqual(offeredByBash("--color", "never", "order", "ch"), ["chain"])
@@ -100,7 +100,7 @@ const offeredByElvish = (...words: ReadonlyArray<string>): ReadonlyArray<string>
 }
 
 describe.skipIf(!isInstalled("elvish"))("the completion in elvish", () => {
-  it("offers commands and flags at each place, the values of a flag after it, and nothing where any text is allowed", () => {
+  it("offers the commands, flags and values that can follow", () => {
     assert.includeMembers([...offeredByElvish("")], ["order", "--json"])
     assert.includeMembers([...offeredByElvish("order", "")], ["list", "show"])
     assert.includeMembers([...offeredByElvish("help", "order", "")], ["list", "show"])

@@ -12,8 +12,8 @@ import { drip, open } from "../support/RawClient.ts"
 /* Slow heads, slow bodies, 5000 idle connections and similar attacks (docs/attacks.md, "HTTP surface"). */
 
 /**
- * Most of this test waits for the service's time limits, which are the same over TLS, so that only the full run uses
- * TLS.
+ * Whether the connections use TLS. Most of the time, this test waits for time limits, which are the same over TLS, so
+ * only the full run uses TLS.
  */
 const ways = isFull ? [{ tls: false }, { tls: true }] : [{ tls: false }]
 
@@ -68,7 +68,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     }
   })
 
-  it("do not block connected clients if 5000 are idle, and all clients are served afterwards", async () => {
+  it("do not block connected clients if 5000 of them are idle", async () => {
     const idle: Array<Raw> = []
     const flood = async () => {
       // The connections come in waves, each of which is accepted before the next begins, because connections that
@@ -113,7 +113,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await issues("after-oddities.example")
   })
 
-  it("get a different nonce for each request in a flood of HEAD newNonce, while a client gets a certificate", async () => {
+  it("do not prevent an issuance by a flood of HEAD newNonce", async () => {
     const http = makeHttpClient()
     try {
       const seen = new Set<string>()
@@ -132,7 +132,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     }
   })
 
-  it("leave the process healthy without an error in its log, and an idle connection does not keep the process from ending", async () => {
+  it("leave the process healthy and without an error in its log", async () => {
     const health = await session.get(`${ground.server.baseUrl}/health`)
     assert.deepEqual(health.json, { healthy: true })
     const errors = ground.server.records().filter(({ level }) => level === "error")

@@ -91,7 +91,7 @@ describe("the recipe with OpenSSL, when it is called directly", () => {
     return (await asking).stdout
   }
 
-  it("gives an order one certificate, although it is called several times and at the same time", async () => {
+  it("gives an order one certificate even if it is called several times at once", async () => {
     const directory = freshDirectory()
     const { csr } = makeCsr({ names: ["a.example"] })
     const [order, other] = ["01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"]
@@ -205,7 +205,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
-  it("leaves the certificate unrevoked if it fails to revoke, until a second request succeeds, for which the command waits", async () => {
+  it("leaves a certificate unrevoked until it succeeds in revoking the certificate", async () => {
     const session = await sessionAt("flaky")
     const order = await finalized(session, "a.example")
     const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
@@ -230,7 +230,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
-  it("is asked to revoke a certificate that it signed for an order that has ended, once for each order", async () => {
+  it("is asked to revoke a certificate that it signed for an order that has ended", async () => {
     const banner = await sessionAt("banner")
     const refused = await finalized(banner, "banner.example")
     assert.strictEqual(refused.error?.type, "urn:ietf:params:acme:error:serverInternal")

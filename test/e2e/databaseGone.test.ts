@@ -148,7 +148,7 @@ describe.each([
     await taken?.dispose()
   })
 
-  it("asks operators to try again without words about internals, and lets them in again later without a restart", async () => {
+  it("asks operators to try again while the database is away, and serves them again later without a restart", async () => {
     const { giveBack, ground, take } = taken
     const ask = await operatorOf(taken)
     assert.deepStrictEqual((await ask()).map(({ status }) => status), [200, 200, 200, 303])
@@ -170,7 +170,7 @@ describe.each([
     assert.isTrue(back, ground.server.records().slice(-5).map((record) => JSON.stringify(record)).join("\n"))
   })
 
-  it("answers internal errors meanwhile, recovers without a restart, and loses nothing that was acknowledged", async () => {
+  it("recovers without a restart and loses nothing that was acknowledged", async () => {
     const { ground, giveBack, take } = taken
     const tokens = ground.responder.tokens
     const pid = ground.server.pid()

@@ -14,7 +14,7 @@ describe("a database file that is deleted while the service runs", () => {
     for (const server of running) await server.dispose()
   })
 
-  it("ends the process, which logs the reason, and the next start refuses an empty database unless a flag accepts it", async () => {
+  it("ends the process, and the next start refuses an empty database unless a flag accepts it", async () => {
     const first = await startServer({ directory })
     running.push(first)
     for (const suffix of ["", "-wal", "-shm"]) rmSync(join(directory, `sqlite.db${suffix}`), { force: true })

@@ -74,7 +74,7 @@ describe.each(databases)("profiles that cannot issue because of the host, on $na
 
   const profiles = ["ended", "gone"] as const
 
-  it("do not prevent the startup, and the log and the metrics report them", async () => {
+  it("are reported in the log and in the metrics", async () => {
     for (const profile of profiles) {
       const { fields } = await ground.server.waitForEvent("profile_degraded", {
         where: (record) => record.fields["profile"] === profile
@@ -140,7 +140,7 @@ describe.each(databases)("profiles that cannot issue because of the host, on $na
     await session.issue(["d.example"], ground.responder.tokens)
   })
 
-  it("never result from a reload, which is refused completely if it would degrade a working profile", async () => {
+  it("never result from a reload, because a reload that would degrade a working profile is refused", async () => {
     const { directory } = ground.server
     const written = readFileSync(join(directory, "config.toml"), "utf8")
     writeFileSync(

@@ -69,7 +69,7 @@ describe("a command", () => {
   )
 
   it.each([["> /dev/full", "ENOSPC"], ["| sleep 0", "EPIPE"]])(
-    "revokes the credential or the token that it has made but cannot print, with its output %s",
+    "revokes the credential or the token that it has made but cannot print: %s",
     async (to, why) => {
       const directory = await filled(0)
       const made = await told(directory, "eab create --label printers", to)

@@ -61,7 +61,7 @@ describe.each(databases)("an answer to finalize that waits for the certificate, 
     return { answer, url }
   }
 
-  it("has the certificate, although the configuration is reloaded in the meantime", async () => {
+  it("has the certificate even if the configuration is reloaded in the meantime", async () => {
     const { answer } = await finalizing("reloaded.example")
     ground.server.signal("SIGHUP")
     await ground.server.waitForEvent("server_config_reloaded")

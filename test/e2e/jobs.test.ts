@@ -75,7 +75,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.match(await ends(0, "jobs", "queue"), /^challenge_validate +[1-9]/m)
   })
 
-  it("ask before they cancel a job, and say what becomes invalid", async () => {
+  it("ask before they cancel a job", async () => {
     const { job, order } = await waiting("cancelled.example")
     assert.include(await ends(2, "jobs", "cancel", job.id), "--yes")
     assert.strictEqual((await session.order(order.url)).status, "pending")
@@ -88,7 +88,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(3, "jobs", "run-now", job.id), "is cancelled and cannot run now")
   })
 
-  it("make a job due by run-now, and a worker then runs the job", async () => {
+  it("make a job due by run-now, so that a worker runs the job", async () => {
     const { job } = await waiting("pulled.example")
     assert.include(await ends(0, "jobs", "run-now", job.id), "is due now")
   })

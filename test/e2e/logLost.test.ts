@@ -7,14 +7,14 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime } from "../support/Server.ts"
 
-/* A log that cannot be written cannot report this itself, so readiness and metrics do. */
+/* A log that cannot be written cannot report its own failure, so the readiness and the metrics report it. */
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 
 describe("a log on a full device", () => {
   beforeAll(builtServer)
 
-  it("lets the process serve every client, and readiness and metrics report the loss", async () => {
+  it("is reported by readiness and metrics, while the process serves every client", async () => {
     const directory = freshDirectory()
     const [acme, metrics] = [await freePort(), await freePort()]
     writeFileSync(

@@ -93,7 +93,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
       `acme_svc_requests_total{${roles},profile="default",route="${name}",status="${status}"}`
     const before = await value(route("/newOrder", 201)) ?? 0
     await session.issue(["counted.example"], ground.responder.tokens)
-    await ground.server.waitForEvent("order_finalized") // The count precedes the log record.
+    await ground.server.waitForEvent("order_finalized") // The service counts the event before it logs the event.
     const samples = await scrape()
     assert.strictEqual(samples.get(route("/newOrder", 201)), before + 1)
     assert.strictEqual(samples.get(route("/order/{id}/finalize", 200)), 1)
@@ -123,7 +123,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.include(before, `acme_svc_requests_total{${roles},profile="none",route="<unmatched>",status="404"}`)
   })
 
-  it("does not count its own scrapes, so that two scrapes differ only in samples of the database", async () => {
+  it("does not count its own scrapes", async () => {
     const [one, two] = [await scrape(), await scrape()]
     assert.deepStrictEqual(steady(two), steady(one))
   })
@@ -149,7 +149,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.isAbove(lists[0]?.[1] ?? 0, 6 * 86_400)
   })
 
-  it("keeps counters across a reload that moves the listener, and is turned off and on by reloads", async () => {
+  it("keeps counters across a reload that moves the listener", async () => {
     const issued = `acme_svc_certificates_issued_total{${roles},profile="default"}`
     const before = await value(issued)
     const moved = await freePort()
@@ -207,7 +207,7 @@ describe("the validity of a certificate", () => {
 describe("metrics.bind_address", () => {
   beforeAll(builtServer)
 
-  it("prevents the startup before the database is opened if it is the address of another listener, in any notation", async () => {
+  it("prevents the startup if it is the address of another listener, in any notation", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
     const { code, records, stderr } = await commandLine(["serve"], { config: sections(port, server) })
@@ -219,7 +219,7 @@ describe("metrics.bind_address", () => {
     assert.notInclude(told, "db_opened")
   })
 
-  it("is named in the error if it is already in use, as is a configuration file that does not exist", async () => {
+  it("is named in the error if it is already in use", async () => {
     const squatter = createServer().listen(0, "127.0.0.1")
     await once(squatter, "listening")
     const { port } = squatter.address() as AddressInfo

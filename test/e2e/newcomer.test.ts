@@ -26,7 +26,7 @@ const cases = databases.flatMap((database) => [{ ...database, tls: false }, { ..
 describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect, freshUrl, tls }) => {
   beforeAll(builtServer)
 
-  it("creates everything that is missing and prints the URL, and a client that uses the URL gets a certificate", async () => {
+  it("prints a URL with which a client gets a certificate", async () => {
     const directory = freshDirectory()
     const [port, httpPort] = [await freePort(), await freePort()]
     const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`

@@ -141,7 +141,7 @@ describe.each(databases)("an event on $name", (backend) => {
     subjects.set(way, await way.act(stage))
   })
 
-  it("is queued, and the queue is then sent completely", async () => {
+  it("is taken from the queue and sent", async () => {
     await stage.quiet()
     attempts = stage.inbox.attempts()
     ended = Math.floor(Date.now() / 1000)
@@ -217,7 +217,7 @@ describe.each(databases)("an event on $name", (backend) => {
     kept.add(name)
   })
 
-  it("is sent exactly as often as it happens, and nothing else is sent", () => {
+  it("is sent only if it has happened", () => {
     for (const expected of stage.expected) if (!ids.has(expected)) judge(expected)
     assert.sameMembers([...new Set(attempts.map(({ id }) => id))], [...ids.values()])
   })

@@ -31,7 +31,7 @@ describe("the panel in a browser", () => {
     await demo?.stop()
   })
 
-  it("signs an operator in, shows an order until it has a certificate, revokes the certificate, and signs the operator out", async () => {
+  it("takes an operator from the sign-in over the issuance and revocation of a certificate to the sign-out", async () => {
     const { close, context, page } = await open()
     await signInAs(page, demo.url, operatorOf("operator"))
     assert.strictEqual(new URL(page.url()).pathname, "/ui/")

@@ -159,7 +159,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     }
   )
 
-  it("works without scripts in a sign-in that demands a second factor, which is set up from the QR code", async () => {
+  it("works without scripts in a sign-in that demands the set-up of a second factor", async () => {
     const { close, page } = await open({ hasScripts: false })
     const posted = postsOf(page)
     const press = async (pattern: string, fields: Fields = {}) => {
@@ -326,7 +326,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   ]
 
   it.each(conflicts)(
-    "shows its refusal on the page in the state to which another tab has changed it: $form",
+    "shows its refusal on the page as another tab has changed it: $form",
     async ({ code, fields = {}, first, form: pattern, isOwn, now, ready }) => {
       const { close, context, page } = await windowFor(isOwn)
       const { meanwhile, path } = await ready()
@@ -366,7 +366,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     }
   )
 
-  it("sends an operator who signed out in another tab to the sign-in, and from there back to the page of the half-filled form", async () => {
+  it("sends an operator who signed out in another tab to the sign-in, and from there back to its page", async () => {
     const { close, context, page } = await windowFor()
     const { path } = await ground.account()
     const other = await context.newPage()

@@ -91,7 +91,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await demo?.stop()
   })
 
-  it("loads at most 80 KB on the first visit, with all files, and at most 20 KB of HTML for each page after that", async () => {
+  it("loads at most 80 KB on the first visit, and at most 20 KB of HTML after that", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     const weights: Array<readonly [string, number]> = []
@@ -118,7 +118,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("opens from a link of another site with the session if there is one, and otherwise after a sign-in", async () => {
+  it("opens from a link of another site, after a sign-in if there is no session", async () => {
     // For a browser, the other name of this host is another site.
     const elsewhere = createServer((_, answer) => {
       answer.setHeader("content-type", "text/html").end(`<a href="${demo.url}/ui/orders?status=valid">A ticket</a>`)
@@ -232,7 +232,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("repeats nothing if the operator goes back after a form, and shows the present state", async () => {
+  it("sends no form again if the operator goes back in the browser", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/orders?status=valid&profile=corp")
@@ -255,7 +255,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("creates one credential for a double click, shows its secret once, and returns to the list", async () => {
+  it("creates one credential for a double click", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/eab")

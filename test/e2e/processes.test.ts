@@ -85,7 +85,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
       `${more}\n[meta]\nwebsite = "https://${website}/"\n[profiles.default]\nenabled = true\n`
     )
 
-  /** The website that each of some new connections is told. */
+  /** Returns the websites that the directory names to some new connections. */
   const websites = async (): Promise<ReadonlySet<string>> => {
     const answers = await Promise.all(Array.from({ length: 40 }, () => ask(server.directoryUrl)))
     return new Set(answers.map(({ text }) => /"website":"([^"]*)"/.exec(text)?.[1] ?? ""))
@@ -94,7 +94,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
   const metrics = async () => (await ask(`http://127.0.0.1:${metricsPort}/metrics`)).text
   const readiness = (base = `http://127.0.0.1:${metricsPort}`) => ask(`${base}/ready`)
 
-  /** Waits until an event has been logged once more than before `act`. */
+  /** Runs `act`, and waits until an event has been logged once more than before. */
   const after = async (event: string, act: () => void, where: (record: Record) => boolean = () => true) => {
     const before = server.records().filter((record) => record.fields["event"] === event && where(record)).length
     let seen = 0
@@ -124,7 +124,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     await ground?.dispose()
   })
 
-  it("serve clients together, and their metrics are on one socket, with the number of each process", async () => {
+  it("serve clients together, and show their metrics on one socket", async () => {
     const session = await AcmeSession.open(server.directoryUrl)
     await session.register()
     const { chain } = await session.issue(["one.example"], ground.responder.tokens)
@@ -147,13 +147,13 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     assert.deepStrictEqual([status, json], [200, { ready: true, roles: ["acme", "admin", "worker"] }])
   })
 
-  it("say once what they have in common", () => {
+  it("log once what they have in common", () => {
     for (const event of ["server_config_loaded", "tls_disabled", "filter_disabled", "profile_mounted"]) {
       assert.lengthOf(server.records().filter(({ fields }) => fields["event"] === event), 1, event)
     }
   })
 
-  it("reload together while clients ask, and no request fails", async () => {
+  it("reload together without a failed request", async () => {
     const load = startLoad(server.directoryUrl)
     for (const website of ["one.example", "two.example", "three.example"]) {
       await load.more(20)
@@ -165,7 +165,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     assert.deepStrictEqual(load.failures.map(({ why }) => why), [])
   })
 
-  it("all keep the old configuration if the file is bad, and so does a process that starts afterwards", async () => {
+  it("all keep the old configuration if the file is bad, even a process that starts afterwards", async () => {
     const before = server.records().length
     writeFileSync(join(server.directory, "config.toml"), "[profiles.default]\nenabled = \"perhaps\"\n")
     const { fields } = await reload("server_config_reload_refused")
@@ -196,7 +196,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     assert.deepStrictEqual([...await websites()], ["https://five.example/"])
   })
 
-  it("refuse an address that is taken, and take it when it is free", async () => {
+  it("refuse an address that is in use until the address is free", async () => {
     const holder = createServer()
     await new Promise<void>((done) => holder.listen(0, "127.0.0.1", done))
     const address = holder.address()
@@ -214,7 +214,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     await reload("server_config_reloaded")
   })
 
-  it("are stopped one after the other while clients ask, no request fails, and each has a successor", async () => {
+  it("are replaced one after the other without a failed request", async () => {
     const load = startLoad(server.directoryUrl)
     for (const number of [1, 2, 1, 2]) {
       await load.more(20)
@@ -226,7 +226,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     assert.deepStrictEqual(load.failures.map(({ why }) => why), [])
   })
 
-  it("lose only what a killed process had accepted", async () => {
+  it("lose no requests except those that a killed process had accepted", async () => {
     const load = startLoad(server.directoryUrl)
     await load.more(20)
     const successor = after("server_process_ready", () => process.kill(pidOf(server, 2), "SIGKILL"), isAbout(2))
@@ -242,7 +242,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     assert.isAtMost(load.failures.length, 4, "one request for each client")
   })
 
-  it("are started again with growing waits, which the log and every /ready say, until they start", async () => {
+  it("are started again with growing waits if they cannot start", async () => {
     const anchor = server.caFile
     const aside = `${anchor}.aside`
     renameSync(anchor, aside)
@@ -266,7 +266,7 @@ describe.each(["dist", "source"] as const)("several processes, run from %s", (fr
     while ((await seen()).status !== 200) await readiness()
   })
 
-  it("end in order by themselves when their parent is killed, and the service can start again", async () => {
+  it("end in order when their parent is killed", async () => {
     const before = server.records().length
     // The output is closed when the last process has ended.
     await server.kill9()
@@ -295,7 +295,7 @@ describe("the first start of several processes", () => {
     ...more
   })
 
-  it("ends like that of one process if the port is taken, warns of more processes than cores, and names the connections", async () => {
+  it("ends with one error if the port is in use", async () => {
     const holder = createServer()
     await new Promise<void>((done) => holder.listen(0, "127.0.0.1", done))
     const address = holder.address()
@@ -314,7 +314,7 @@ describe("the first start of several processes", () => {
     assert.deepInclude(of("server_processes_exceed_cores")[0], { ...facts, cores: count - 1 })
   })
 
-  it("ends with the code and the message of the first process that cannot start, once", async () => {
+  it("ends with the code and the message of the first process that cannot start", async () => {
     const directory = freshDirectory()
     writeFileSync(join(directory, "ca.key"), "no key")
     const { code, records, stderr } = await runToEnd(["serve"], { directory, env: await env({}) })
@@ -325,7 +325,7 @@ describe("the first start of several processes", () => {
     assert.lengthOf(records.filter(({ fields }) => fields["event"] === "server_process_started"), 1)
   })
 
-  it("is refused for a number that is none, and on SQLite", async () => {
+  it("is refused on SQLite and for an invalid number of processes", async () => {
     for (const processes of ["0", "-1", "1.5", "many"]) {
       const { code, stderr } = await runToEnd(["serve"], { env: await env({ ACME_SVC_SERVER__PROCESSES: processes }) })
       assert.strictEqual(code, 3)
@@ -336,7 +336,7 @@ describe("the first start of several processes", () => {
     assert.include(stderr, "server.processes: must be 1 while database.url is a SQLite file")
   })
 
-  it("has no process with other roles if the service has none, and the metrics remain on one socket", async () => {
+  it("makes no process for roles that the service does not have", async () => {
     const port = await freePort()
     const databaseUrl = await postgres.freshUrl()
     const worker = await startServer({ databaseUrl, flags: ["--role", "worker"], startedBy: "job_runner_started" })

@@ -71,7 +71,7 @@ describe("the listener without TLS", () => {
     await server?.stop()
   })
 
-  it("serves the same lists and certificates as the ACME listener with TLS, even where a policy refuses clients", async () => {
+  it("serves lists and certificates even where a policy refuses clients", async () => {
     assert.strictEqual((await server.waitForEvent("publish_listening")).fields["address"], `127.0.0.1:${port}`)
     for (const [profile, file] of [["default", "ca"], ["closed", "closed"]] as const) {
       const text = openssl(
@@ -113,7 +113,7 @@ describe("the listener without TLS", () => {
     assert.strictEqual((await ask("/profile/default/crl")).status, 200)
   })
 
-  it("stops with the process, which an idle connection does not delay", async () => {
+  it("stops with the process without waiting for an idle connection", async () => {
     await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const client = yield* talk(port)
       yield* client.send("GET /profile/default/ca.pem HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -130,7 +130,7 @@ describe("the listener without TLS", () => {
 describe("publish.bind_address", () => {
   beforeAll(builtServer)
 
-  it("prevents the startup before the database is opened if it is the address of another listener", async () => {
+  it("prevents the startup if it is the address of another listener", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\n`
     const { code, records, stderr } = await commandLine(["serve"], { config: server + configOf(port, 0) })
@@ -141,7 +141,7 @@ describe("publish.bind_address", () => {
     assert.notInclude(told, "db_opened")
   })
 
-  it("is named in the error if it is already in use, and is not used by a process without the role acme", async () => {
+  it("is named in the error if it is already in use", async () => {
     const squatter = createServer().listen(0, "127.0.0.1")
     await once(squatter, "listening")
     const { port } = squatter.address() as AddressInfo

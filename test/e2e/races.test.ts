@@ -129,7 +129,7 @@ describe.each(databases)("the service, with many requests at once, $name", ({ fr
     assert.strictEqual(probesOf("failed.example"), probes)
   })
 
-  it("lets either finalize or the deactivation of the authorization win completely if they come at the same time", async () => {
+  it("lets either finalize or a simultaneous deactivation of the authorization win completely", async () => {
     for (let round = 0; round < 10; round++) {
       const names = [`given-up${round}.example`]
       const order = await session.newOrder(names)

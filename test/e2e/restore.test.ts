@@ -78,7 +78,7 @@ describe.each(databases)("a database that was restored from a backup, $name", ({
   })
   afterAll(() => server.stop())
 
-  it("continues the numbers of its lists, and lacks what came after the backup until operators repeat it", async () => {
+  it("lacks what came after the backup until operators repeat it, but continues the numbers of its lists", async () => {
     writeFileSync(join(directory, "password.txt"), `${password}\n`, { mode: 0o600 })
     await ends(0, "admin", "user", "create", "ann", "--password-file", "password.txt")
     const token = (await ends(0, "admin", "token", "create", "ann", "--name", "backup", "--expires-in", "2")).trim()

@@ -70,7 +70,7 @@ describe("a database that is restored while the service runs", () => {
   const serialOf = (chain: string): string => leafOf(chain).serialNumber.toLowerCase().replace(/^0+/, "")
   const untilListed = (serial: string) => session.poll(list, (der) => serialsIn(der).includes(serial), 60_000)
 
-  it("is noticed, and the missing revocations are named and made again", async () => {
+  it("is noticed by the processes, which make the missing revocations again", async () => {
     const kept = await session.issue(["kept.example"], new Map())
     await copied(name, `${name}_before`)
     const other = await session.another()

@@ -135,7 +135,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("makes OpenSSL refuse certificates that the account's key or the certificate's key revoked, and accept a third, now and later", async () => {
+  it("makes OpenSSL refuse the revoked certificates and accept the others", async () => {
     const empty = await fetchList()
     assert.deepStrictEqual([numberOf(empty), serialsOf(empty)], [1, []])
     const [one, two, fresh] = [await issue("one.example"), await issue("two.example"), await issue("fresh.example")]
@@ -166,7 +166,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.isTrue((await fetchList(second)).equals(await fetchList()), "every process serves the stored list")
   })
 
-  it("lists all of twenty certificates that were revoked at once at two servers, and the list number only rises", async () => {
+  it("lists all of twenty certificates that were revoked at once at two servers", async () => {
     const issued = await Promise.all(
       Array.from({ length: 20 }, (_, index) => session.issue([`n${index}.example`], ground.responder.tokens))
     )
@@ -329,7 +329,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       await ends(3, "order", "chain", absent)
     })
 
-    it("order revoke refuses wrong reasons and orders without a certificate, succeeds once, and then fails", async () => {
+    it("order revoke succeeds once, and fails for wrong reasons and for orders without a certificate", async () => {
       for (const reason of ["7", "-1", "outdated"]) {
         assert.include(await ends(2, "order", "revoke", id, `--reason=${reason}`), "keyCompromise", reason)
       }
@@ -354,7 +354,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^reason +cessationOfOperation \(5\)$/m)
     })
 
-    it("cert revoke accepts serial numbers as certificates show them, fails for an unknown one, succeeds once, and then fails", async () => {
+    it("cert revoke accepts serial numbers as certificates show them", async () => {
       const chains = [
         (await session.issue(["one.serials.example"], ground.responder.tokens)).chain,
         (await session.issue(["two.serials.example"], ground.responder.tokens)).chain
@@ -423,7 +423,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^1 of 1 row\(s\)\.$/m)
     })
 
-    it("crl raise has every exit code, and the next list gets a higher number", async () => {
+    it("crl raise gives the next list a higher number", async () => {
       const { crlNumber, issuer } = await onlyList()
       const above = crlNumber + 100
       assert.include(await ends(2, "crl", "raise", issuer, "--above", String(above)), "--yes")

@@ -89,7 +89,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     assert.deepStrictEqual([rolesOf(acme), rolesOf(worker)], ["acme", "worker"])
   })
 
-  it("work although the worker opens no socket, and the worker is healthy nevertheless", async () => {
+  it("work although the worker opens no socket", async () => {
     assert.isTrue(await refusesConnections(worker.port))
     const env = { ACME_SVC_DATABASE__URL: databaseUrl }
     assert.strictEqual(
@@ -103,7 +103,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     assert.deepStrictEqual(await worker.stop(), { code: 0, signal: null })
   })
 
-  it("depend on the worker for the schema and the CA, which the acme process never creates", async () => {
+  it("depend on the worker, because the acme process creates neither the schema nor the CA", async () => {
     const empty = directory()
     const options = { directory: empty, env: { ACME_SVC_DATABASE__URL: await freshUrl() }, flags: ["--role", "acme"] }
     const behind = await commandLine(["serve"], options)
@@ -127,7 +127,7 @@ describe("serve --role", () => {
     assert.include(stderr, `--role takes acme, admin, worker, and not "janitor"`)
   })
 
-  it("does not take an empty value for every role", async () => {
+  it("refuses an empty value", async () => {
     for (const flags of [["--role", ""], ["--role="]]) {
       const { code, stderr, stdout } = await commandLine(["serve", ...flags], { config: "nonsense" })
       assert.strictEqual(code, 2, flags.join(" "))
@@ -135,7 +135,7 @@ describe("serve --role", () => {
     }
   })
 
-  it("accepts several roles, as repeated flags or in a list, and each counts once", async () => {
+  it("accepts several roles, as repeated flags or in a list", async () => {
     for (const flags of [["--role", "worker,acme"], ["--role", "worker", "--role", "acme", "--role", "acme"]]) {
       const server = await startServer({ config: minimalConfig, flags })
       const { fields } = await server.waitForEvent("worker_registered")

@@ -94,7 +94,7 @@ describe("processes under load, with a PostgreSQL that accepts as many connectio
     return row ?? assert.fail("no row")
   }
 
-  it("open at most that many sessions, and only workers listen", async () => {
+  it("open no more sessions than the formula says", async () => {
     await vi.waitFor(async () => assert.strictEqual((await sessions()).listening, workers), {
       timeout: patienceMs,
       interval: 20

@@ -85,7 +85,7 @@ const opened = async (ground: Ground, patienceMs = 0): Promise<AcmeSession> => {
 describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("ends a process in order that is still starting and whose work has just begun", async () => {
+  it("ends a process in order that is still starting", async () => {
     const server = await startServer({ databaseUrl: await freshUrl(), startedBy: "job_runner_started" })
     const exit = await server.stop()
     assert.deepInclude(exit, { code: 0, signal: null }, server.stdout())
@@ -140,7 +140,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   it("gives a job that does not finish to the next process at once", async () => {
     const web = held()
     const ground = await startGround(
-      // Long enough to exceed the five seconds that a job gets.
+      // This is longer than the five seconds that a job gets.
       { databaseUrl: await freshUrl(), env: { ACME_SVC_CHALLENGE__TIMEOUT_MS: "30000" } },
       web
     )
@@ -161,7 +161,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
     }
   })
 
-  it("and a restart under load are not noticed by a client that tries again", async () => {
+  it("loses nothing for clients that try again, even under load", async () => {
     const ground = await startGround({ databaseUrl: await freshUrl() })
     const first = await opened(ground, 60_000)
     try {
@@ -207,7 +207,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
 describe("an exception that no code catches", () => {
   beforeAll(builtServer)
 
-  it("ends the process in order with a failure, and work in progress is completed or handed back", async () => {
+  it("ends the process only after work in progress was completed or handed back", async () => {
     const folder = mkdtempSync(join(tmpdir(), "acme-thrown-"))
     const thrower = join(folder, "thrower.cjs")
     writeFileSync(thrower, `process.on("SIGUSR2", () => setImmediate(() => { throw new Error("planted") }))`)

@@ -103,7 +103,7 @@ describe("a service with a standby for its operators", () => {
     await servers?.dispose()
   })
 
-  it("shows the data of the standby with the lag, and decides by the primary", async () => {
+  it("shows the data of the standby with the lag, and decides by the data of the primary", async () => {
     const before = await until("standby")
     const { pathname } = new URL(acme.kid ?? "")
     assert.include(before.text, pathname.slice(pathname.lastIndexOf("/") + 1))
@@ -149,7 +149,7 @@ describe("a service with a standby for its operators", () => {
     other.close()
   })
 
-  it("works without the standby, and uses it again when it is back", async () => {
+  it("works while the standby is away, and uses the standby again when it is back", async () => {
     await until("standby")
     way.target = 1
     way.resetAll()

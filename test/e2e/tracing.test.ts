@@ -18,7 +18,7 @@ interface Body {
 }
 
 describe.each(databases)("tracing, $name", ({ dialect, freshUrl }) => {
-  it("sends the spans of an issuance, which are those of its requests, its job, and the statements of both", async () => {
+  it("sends the spans of the requests, the job and the statements of an issuance", async () => {
     await builtServer()
     const spans: Array<Span> = []
     const collector = createServer((request, response) => {

@@ -61,7 +61,7 @@ const sqliteUrl = (): string => `sqlite://${join(freshDirectory(), "acme.db")}`
 describe("transfer", () => {
   beforeAll(builtServer)
 
-  it("moves a service from SQLite to PostgreSQL, where it revokes and renews, and back again", async () => {
+  it("moves a service from SQLite to PostgreSQL and back again", async () => {
     const { directory, ends, lasting, transfer } = place()
     const [small, large, again] = [sqliteUrl(), await freshPostgresUrl(), sqliteUrl()]
     const port = await freePort()
@@ -110,7 +110,7 @@ describe("transfer", () => {
     await returned.dispose()
   })
 
-  it("asks first and shows the counts, and copies nothing if there is no terminal", async () => {
+  it("copies nothing without a confirmation", async () => {
     const { ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
@@ -122,7 +122,7 @@ describe("transfer", () => {
     assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "there are rows in")
   })
 
-  it("shows no password, and refuses a password in an argument, which others can read", async () => {
+  it("shows no password, and refuses a password in an argument", async () => {
     const { command, directory, ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
@@ -162,7 +162,7 @@ describe("transfer", () => {
     assert.strictEqual((await runToEnd(words, { config, directory, env })).code, 1)
   })
 
-  it("refuses a source that is no database, is missing or outdated, or is also the target", async () => {
+  it("refuses a source or a target that cannot be used, with the reason", async () => {
     const { directory, ends } = place()
     const [from, absent, behind] = [sqliteUrl(), sqliteUrl(), await freshPostgresUrl()]
     assert.include(
@@ -220,7 +220,7 @@ describe.each(bothDatabases)(
           env: { NODE_OPTIONS: `--import=${shim}`, ACME_TEST_CLOCK: clock },
           startedBy: role === "admin" ? "admin_listening" : "server_listening"
         })
-        // On PostgreSQL, the row is made to look like that of another host, about whose processes nothing is known.
+        // On PostgreSQL, the row is changed to that of a process on another host, whose state this host cannot know.
         if (dialect === "postgres") await sqlAt(from, "UPDATE workers SET owner = 'elsewhere:1:a:'")
         const said = await ends(3, from, "transfer", "--to", to, "--yes")
         assert.match(said, dialect === "postgres" ? /elsewhere:1:a: runs, or was seen/ : /first: \S+ runs, or was seen/)
@@ -247,7 +247,7 @@ const writesAt = async (to: string): Promise<void> => {
   await client.end()
 }
 
-/** Writes so many jobs into a migrated source that a copy takes some time. Returns their number. */
+/** Writes so many jobs into a migrated source that a copy takes some time. Returns the number of jobs. */
 const fillJobs = (from: string): number => {
   const jobs = 40_000
   const source = new Sqlite(from.slice("sqlite://".length))
@@ -298,7 +298,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
 describe("transfer to a PostgreSQL server that crashes meanwhile", () => {
   beforeAll(builtServer)
 
-  it("ends with 1 and a message, leaves the target empty, and succeeds at the second try", async () => {
+  it("ends with 1, leaves the target empty, and succeeds at the second try", async () => {
     const { command, ends, transfer } = place()
     const cluster = await startPostgres()
     try {

@@ -95,7 +95,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(count("order_finalized", "order_id", idOf(placed.url)), 1)
   })
 
-  it("answer each of 50 triggers of one challenge with 200, with one job and one probe", async () => {
+  it("answer 50 simultaneous triggers of one challenge with 200 and make one probe", async () => {
     const placed = await session.newOrder(["triggered.example"])
     const { challenges: [challenge] } = await session.authorization(placed.body.authorizations[0] ?? "")
     const { token = "", url = "" } = challenge ?? {}
