@@ -93,7 +93,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 describe("src", () => {
-  it("has every file on one of the storeys, and every import can be resolved", () => {
+  it("has every file on one of the storeys", () => {
     assert.deepStrictEqual(files.filter((file) => storeyOf(file) < 0), [])
     assert.isAbove(files.length, 50)
     assert.isAbove(imports.length, 300)
@@ -113,7 +113,7 @@ describe("src", () => {
     )
   })
 
-  it("has separate surfaces, of which those of operators share only the entrance and the acts", () => {
+  it("has separate surfaces, except that the surfaces of operators share the entrance and the acts", () => {
     const shared: { readonly [room: string]: ReadonlyArray<string> } = {
       "surfaces/panel": ["surfaces/operator"],
       "surfaces/operator": ["surfaces/cli"]
@@ -125,7 +125,7 @@ describe("src", () => {
     assert.deepStrictEqual(across.map(show), [])
   })
 
-  it("lets operators use what clients and jobs do, and clients what jobs do, but not the other way round", () => {
+  it("lets operations of clients import only those of jobs, and operations of jobs import neither of the others", () => {
     const rooms = ["work", "acme", "operator"].map((name) => `operations/${name}`)
     // All rooms share the files outside of rooms.
     const placeOf = (path: string) => rooms.indexOf(roomOf(path) ?? "")
@@ -138,7 +138,7 @@ describe("src", () => {
   })
 
   it.each([["room", roomOf], ["file", (path: string) => path]] as const)(
-    "lets no %s import one that imports it",
+    "has no %s that is part of a cycle of imports",
     (_, placeOf) => {
       const uses = new Map<string, Set<string>>()
       for (const { file, of } of imports) {
@@ -152,7 +152,7 @@ describe("src", () => {
     }
   )
 
-  it("imports Effect module by module, so that the built program contains only what it uses", () => {
+  it("imports Effect module by module", () => {
     const whole = imports.filter(({ of }) => ["effect", "effect/cli", "effect/http", "effect/http-api"].includes(of))
     assert.deepStrictEqual(whole.map(show), [])
   })
@@ -166,7 +166,7 @@ describe("src", () => {
     assert.deepStrictEqual(outside.map(show), [])
   })
 
-  it("runs effects only in the programs, and reads the process only there", () => {
+  it("runs effects and reads the process only in the programs", () => {
     const programs = new Set([
       "app/Program.ts",
       "main.ts",
@@ -194,7 +194,7 @@ describe("src", () => {
     assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
   })
 
-  it("loads a command only when it is called, because no other file imports a command statically", () => {
+  it("imports no command statically, so that a command is loaded only when it is called", () => {
     const always = files.filter((file) => !file.startsWith("app/commands/")).flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/^import (?!type ).*"(.*\/commands\/.*)"$/gm)].map(([, of]) =>
         of
@@ -203,7 +203,7 @@ describe("src", () => {
     assert.sameMembers([...new Set(always)], ["./commands/Descriptor.ts", "./commands/Usage.ts"])
   })
 
-  it("limits what it does at once, except for its own listeners", () => {
+  it("limits the concurrency of its work, except for its own listeners", () => {
     const unbounded = files.flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/"unbounded"/g)].map(() => file)
     )
@@ -222,7 +222,7 @@ describe("src", () => {
     assert.deepStrictEqual(offending, [])
   })
 
-  it("has no service whose methods require other services, which the layer requires instead", () => {
+  it("has no service whose methods require other services", () => {
     const asking: Array<string> = []
     let services = 0
     for (const file of files) {
@@ -244,7 +244,7 @@ describe("src", () => {
     assert.deepStrictEqual(asking, [])
   })
 
-  it("logs, counts and supervises outside the engine with the words of the service, which include those of the engine", () => {
+  it("logs, counts and supervises outside the engine with the words of the service", () => {
     const functions = new Set(["emit", "emitIn", "withinSpan", "count", "countIn", "begin", "supervised"])
     const ofEngine =
       /^import \{([^}]*)\} from "[^"]*\/engine\/(?:telemetry\/EngineLog|telemetry\/EngineSeries|Supervised)\.ts"$/gm
@@ -306,7 +306,7 @@ describe("src", () => {
     ])
   })
 
-  it("sets no service or reference of a fiber by hand, because the next `provide` would end it, and waiting fibers would not get it", () => {
+  it("sets no service or reference of a fiber by hand", () => {
     const setting = files.filter((file) => /\bfiber\.setContext\b/.test(readFileSync(join(src, file), "utf8")))
     assert.deepStrictEqual(setting, [])
   })
@@ -335,7 +335,7 @@ describe("src", () => {
     assert.deepStrictEqual([...new Set(folders)].filter((folder) => !/^[a-z0-9]+$/.test(folder)), [])
   })
 
-  it("has engines without a noun of ACME or a kind of job, both in names and in texts", () => {
+  it("has engines that contain no noun of ACME and no kind of job", () => {
     const nouns = new Set(
       ("account accounts acme authz authorizations challenge challenges crl crls csr csrs eab finalize identifiers issuance " +
         "issuer issuers kid nonce nonces ocsp orders profile profiles revocation revocations revoke " +

@@ -104,7 +104,7 @@ describe("a citation", () => {
     assert.deepStrictEqual(cited.flatMap((file) => deadCitations(file, text(file))), [])
   })
 
-  it("refers to a module that exists, if a document names one with its folder", () => {
+  it("refers to a module that exists if a document names a module with its folder", () => {
     const roots = ["src", "test", "."]
     const dead = cited.filter(isDocument).flatMap((file) =>
       [...text(file).matchAll(/`((?:[\w-]+\/)+\w+\.ts)`/g)].map(([, module = ""]) => module)

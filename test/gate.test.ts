@@ -16,7 +16,7 @@ interface Said {
 const green: Said = { output: "10 passed, 0 failed", code: 0 }
 const red = (failure: string): Said => ({ output: `${failure}\n9 passed, 1 failed`, code: 1 })
 
-/** What each run of a program reports in turn, of which the last is repeated. A program that is not named succeeds. */
+/** The reports of each program, one for each run. The last report is repeated. A program that is not named succeeds. */
 type Programs = { readonly [words: string]: ReadonlyArray<Said> }
 
 /** Returns how the gate ended with such programs, and which of them ran. */
@@ -74,14 +74,14 @@ describe(".ci/run", () => {
     assert.notInclude(stdout, unsteady)
   })
 
-  it("runs failed files once more, and lists at its end the tests that passed only then", () => {
+  it("runs failed files once more", () => {
     const { last, ran, status, stdout } = gate({ test: [red(failure)] })
     assert.deepStrictEqual([status, last], [0, "100 passed, 0 failed"], stdout)
     assert.include(ran, "test -- test/kernel/Some.test.ts")
     assert.include(stdout.slice(stdout.indexOf(unsteady)), failure)
   })
 
-  it("fails if a test fails twice, and says so at its end", () => {
+  it("fails if a test fails twice", () => {
     const { last, status, stdout } = gate({
       "test": [red(failure)],
       "test -- test/kernel/Some.test.ts": [red(failure)]
@@ -91,7 +91,7 @@ describe(".ci/run", () => {
     assert.include(stdout.slice(stdout.indexOf("== What failed of npm test")), failure)
   })
 
-  it("runs nothing again if many files fail, or if something other than a test fails", () => {
+  it("runs no file again if many files fail or if something other than a test fails", () => {
     const files = [1, 2, 3, 4].map((n) => `FAILED test/kernel/Some${n}.test.ts > holds: broken`)
     for (
       const output of [
@@ -120,14 +120,14 @@ describe(".ci/run", () => {
     assert.include(end, "power cut: LOST one")
   })
 
-  it("runs the simulation once at the same time as the clients, and prints its output as a separate step", () => {
+  it("runs the simulation once at the same time as the clients", () => {
     const { last, ran, status, stdout } = gate({ "run interop": [{ ...green, beside: seeds }] })
     assert.deepStrictEqual([status, last], [0, "100 passed, 0 failed"], stdout)
     assert.lengthOf(ran.filter((words) => words === seeds), 1)
     assert.match(stdout, /^== npm run simulate -- --seeds 100\n10 passed, 0 failed\n== npm run simulate .*: done/m)
   })
 
-  it("counts a step that ends without numbers as one failure, and prints the end of the output", () => {
+  it("counts a step that ends without numbers as one failure", () => {
     const { last, status, stdout } = gate({ "run check": [{ output: "src/main.ts: no such name", code: 2 }] })
     assert.deepStrictEqual([status, last], [1, "90 passed, 1 failed"], stdout)
     assert.include(stdout.slice(stdout.indexOf("== What failed of npm run check")), "src/main.ts: no such name")

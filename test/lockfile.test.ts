@@ -49,7 +49,7 @@ describe("package-lock.json", () => {
     for (const [name, version] of runtimes) assert.strictEqual(packages[`node_modules/${name}`]?.version, version)
   })
 
-  // npm builds every package that has a binding.gyp unless the entry says otherwise, which `npm install` removes again.
+  // npm builds every package that has a binding.gyp, unless the entry has `gypfile: false`. `npm install` removes this.
   it("causes no build at the installation, because the SQLite driver contains its binaries", () => {
     assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
   })

@@ -37,7 +37,7 @@ describe("npm run deb", () => {
     return { status, stderr, stdout }
   }
 
-  it("first names the missing programs, their packages and what works without them, and builds nothing", () => {
+  it("names the missing programs and their packages, and builds nothing", () => {
     const path = pathOf(["sh", "git", "tar"], {
       [strip[native as "amd64"]]: "exit 0",
       npm: "echo built >&2; exit 1"
@@ -93,7 +93,7 @@ describe("postinst of the Debian package", () => {
     return stdout
   }
 
-  it("prints the next steps only at the first installation, as the configuration file of the package has them", () => {
+  it("prints the next steps only at the first installation", () => {
     const steps = ["acme-svc config check", "acme-svc init", "systemctl enable --now acme-svc"]
     for (const words of [[], [""]]) {
       const said = configure(...words)

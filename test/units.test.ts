@@ -137,7 +137,7 @@ describe("acme-svc.service", () => {
     assert.deepStrictEqual(wordsOf("SystemCallFilter"), ["@system-service", "@pkey"])
   })
 
-  it("expects no message when the process is ready, and sends the signal to end only to this process", () => {
+  it("sends the signal to end only to the process itself", () => {
     assert.deepStrictEqual([of("Type"), of("KillMode")], ["exec", "mixed"])
     assert.isFalse(unit.has("Service.KillSignal"), "SIGTERM")
   })
@@ -162,7 +162,7 @@ describe("acme-svc.service", () => {
 
   it("reloads the process", () => reload(server))
 
-  it("allows the process more time to end than it needs, and more files than it has connections", () => {
+  it("allows the process more time and more files than it needs", () => {
     const [, timeout] = /^#? ?request_timeout_ms = (\d+)$/m.exec(text("config.toml.example")) ?? []
     assert.isAbove(Number(of("TimeoutStopSec")), Number(timeout) / 1000 + 10)
     const connections = 4096 + 512 + 16
@@ -173,7 +173,7 @@ describe("acme-svc.service", () => {
     assert.deepStrictEqual(await server.stop("SIGTERM"), { code: 0, signal: null })
   })
 
-  it("starts the process again unless that would be useless", async () => {
+  it("starts the process again unless a restart would be useless", async () => {
     assert.deepStrictEqual([of("Restart"), unit.get("Unit.StartLimitIntervalSec")], ["on-failure", "0"])
     const taken = createServer().listen(0, "127.0.0.1")
     await once(taken, "listening")
@@ -254,7 +254,7 @@ describe("acme-svc@.service", () => {
 })
 
 describe("acme-svc-acme@.service", () => {
-  it("equals the other units except for the shared address and the metrics of each instance", () => {
+  it("equals the other units except for the shared address and the address for metrics", () => {
     const differences = [...shared].filter(([key, value]) => unit.get(key) !== value)
     const environment = "ACME_SVC_SERVER__REUSE_PORT=true ACME_SVC_METRICS__BIND_ADDRESS=127.0.0.1:910%i"
     assert.deepStrictEqual(Object.fromEntries(differences), {
@@ -266,7 +266,7 @@ describe("acme-svc-acme@.service", () => {
     assert.deepStrictEqual([...shared.keys()], [...unit.keys()])
   })
 
-  it("starts several processes on one address, which are reloaded and ended separately", async () => {
+  it("starts several processes on one address", async () => {
     await builtServer()
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), `${minimalConfig}\n[metrics]\nenabled = true\n`)
@@ -336,7 +336,7 @@ describe("acme-svc, the command for root", () => {
     assert.deepStrictEqual(cases, [ofFiles.map((name) => `${name}=?*`), ofFiles])
   })
 
-  it("reads a file in the caller's directory as the caller, and passes it on as standard input", async () => {
+  it("reads a file in the caller's directory as the caller", async () => {
     await builtServer()
     const [host, here] = [new Host(), freshDirectory()]
     const run = commandOn(host, here)
@@ -409,7 +409,7 @@ describe("nix/module.nix", () => {
     key.startsWith("Service.") && !apart.includes(key.slice("Service.".length))
   )
 
-  it("accepts any of the roles, with which it runs the process as the units do", () => {
+  it("accepts any set of roles", () => {
     const [, every = ""] = /^ +every = \[([^\]]*)\];$/m.exec(module) ?? []
     assert.deepStrictEqual([...every.matchAll(/"(\w+)"/g)].map(([, role]) => role), [...everyRole])
     assert.include(module, "type = lib.types.nonEmptyListOf (lib.types.enum every);")
@@ -422,7 +422,7 @@ describe("nix/module.nix", () => {
     assert.include(module, "ExecStart = \"${lib.getExe cfg.package} ${lib.concatStringsSep \" \" serve}\";")
   })
 
-  it("has the same content as the unit, and nothing else", () => {
+  it("has the same keys as the unit", () => {
     const [, service = ""] = /serviceConfig = \{\n([^]*?)\n {6}\};/.exec(module) ?? []
     const said = [...service.matchAll(/^ {8}(\w+) = /gm)].map(([, key]) => key)
     const known = [...unit.keys()].flatMap((key) => key.startsWith("Service.") ? [key.slice("Service.".length)] : [])

@@ -53,7 +53,7 @@ const recordingOf = (incident: string): Recorded["tests"][number] => {
 
 describe("the alerts", () => {
   it.each(alertRules)(
-    "contain $alert, which says in words what has happened, and links to a page that names it",
+    "contain $alert, which links to a page that names the alert",
     ({ alert, annotations, expr, labels }) => {
       assert.match(annotations.summary, /^(?:[A-Z]|\{\{).+\.$/)
       assert.isTrue(existsSync(join(repository, annotations.runbook)), annotations.runbook)
@@ -73,7 +73,7 @@ describe("the alerts", () => {
     assert.strictEqual(new Set(alertRules.map(({ alert }) => alert)).size, alertRules.length)
   })
 
-  it.each(pages)(`link to ${folder}/%s if that page names them, and the page is in the list`, (page) => {
+  it.each(pages)(`link to ${folder}/%s exactly if that page names them`, (page) => {
     const [named = ""] = /^\*\*Alert:\*\* .*$/m.exec(text(`${folder}/${page}`)) ?? []
     const named_by = alertRules.filter(({ annotations }) => annotations.runbook === `${folder}/${page}`)
     assert.sameMembers([...named.matchAll(/`(\w+)`/g)].map(([, alert]) => alert), named_by.map(({ alert }) => alert))
@@ -90,7 +90,7 @@ describe("the recordings", () => {
     assert.sameMembers(readdirSync(recordings), incidents.map((incident) => `${incident}.yml`))
   })
 
-  it.each(incidents)("trigger for %s an alert that links to its page, and no alert before and after", (incident) => {
+  it.each(incidents)("trigger for %s an alert only during the incident", (incident) => {
     const expected = recordingOf(incident).alert_rule_test
     const fired = expected.flatMap(({ exp_alerts }) => exp_alerts)
     assert.include(fired.map(({ exp_annotations }) => exp_annotations["runbook"]), pageOf(incident))
@@ -106,7 +106,7 @@ describe("the recordings", () => {
     }
   })
 
-  it.each(incidents)("have for %s the series that the rules use, and nothing that depends on the run", (incident) => {
+  it.each(incidents)("have for %s only the series that the rules use", (incident) => {
     const asked = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)))
     for (const { series } of recordingOf(incident).input_series) {
       const [name = ""] = series.split("{")

@@ -15,7 +15,7 @@ const profileOf = (frames: ReadonlyArray<readonly [name: string, url: string, sa
 })
 
 describe("the attribution of a profile", () => {
-  it("goes by the file of a function", () => {
+  it("depends on the file of a function", () => {
     const shares = sharesOf(profileOf([
       ["runLoop", "file:///service/node_modules/effect/dist/internal/effect.js", 5],
       ["decode", "file:///service/node_modules/effect/dist/SchemaParser.js", 1],
@@ -32,7 +32,7 @@ describe("the attribution of a profile", () => {
     })
   })
 
-  it("gives native code to its caller, that of SQLite to the statements", () => {
+  it("attributes native code to its caller", () => {
     const shares = sharesOf(profileOf([
       ["signOneShot", "node:internal/crypto/sig", 1],
       ["run", "", 3],

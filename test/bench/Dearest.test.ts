@@ -7,7 +7,7 @@ const counted = (millis: ReadonlyArray<number>) =>
   millis.map((each) => ({ text: `SELECT ${each}`, calls: 20, millis: each, rows: 40 }))
 
 describe("the dearest statements", () => {
-  it("come in the order of their time, with figures per issuance", () => {
+  it("are ordered by their time", () => {
     assert.deepStrictEqual(
       dearestOf([...counted([20, 60]), { text: "SELECT\n  1", calls: 1, millis: 20, rows: 0 }], 10),
       {
@@ -21,7 +21,7 @@ describe("the dearest statements", () => {
     )
   })
 
-  it("are ten, and their shares are of the time of all statements", () => {
+  it("are ten, with their shares of the time of all statements", () => {
     const { list, millis } = dearestOf(counted(Array.from({ length: 20 }, () => 5)), 1)
     assert.strictEqual(millis, 100)
     assert.deepStrictEqual(list.map(({ share }) => share), Array.from({ length: 10 }, () => 0.05))

@@ -21,7 +21,7 @@ const conditions = comparedRates([
 ])
 
 describe("the cost of a standby", () => {
-  it("is compared with the same work without a standby, and commits also with those that notify nobody", () => {
+  it("is computed by comparison with the same work without a standby", () => {
     assert.deepStrictEqual(
       conditions.map(({ rates }) =>
         rates.map(({ heard, perSecond, toNone, toPlain }) => [perSecond, toPlain, toNone, heard])

@@ -15,7 +15,7 @@ const namesIn = (text: string): ReadonlyArray<string> => [
 
 describe("a catalogue", () => {
   it.each(Object.entries(catalogues))(
-    "of %s agrees with the code, or else `npm run catalogues` must be run",
+    "of %s agrees with the code",
     (file, render) => {
       assert.strictEqual(committed(file), replaced(committed(file), render()))
     }
@@ -42,7 +42,7 @@ describe("a catalogue", () => {
     )
   })
 
-  it("contains no text of a missing value", () => {
+  it("contains no word that stands for a missing value", () => {
     assert.notMatch(renderProblems(), /undefined|NaN|\[object/)
   })
 

@@ -186,7 +186,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     assert.strictEqual(await opens("sslmode=disable"), false)
   })
 
-  it("make a standby that follows, and for which commits wait if this is configured", async () => {
+  it("make a standby that follows the primary", async () => {
     await place.succeed("makeReplicator")
     await place.succeed("passwordOfReplicator")
     mkdirSync(data)
@@ -202,7 +202,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     }, { timeout: patienceMs, interval: 50 })
   })
 
-  it("move the service to the standby without a restart and without the loss of a certificate", async () => {
+  it("move the service to the standby without a restart", async () => {
     const port = standby?.port ?? 0
     const [, written = ""] = bodiesOf(document, "toml")
     const [, ofBoth = ""] = /^url = "(.*)"$/m.exec(written) ?? []

@@ -84,7 +84,7 @@ describe("docs/debugging.md", () => {
     const served = await traced.serve("serveTraced", settled)
     await traced.issueInItsPlace(`http://localhost:${traced.port}/profile/default/directory`, "cert.pem")
     await served.stop()
-    // A second program prints the output, and the same signal ends it together with the first.
+    // A second program prints the output. The same signal ends both programs.
     await vi.waitFor(() => {
       const trees = collecting.said().split(/\n(?= *[\d.]+ ms {2}\S)/)
       const treeOf = (name: string) => trees.find((tree) => tree.includes(` ms  ${name}  `)) ?? ""

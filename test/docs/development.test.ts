@@ -37,7 +37,7 @@ describe.runIf(isFull)("the documents for developers", () => {
     assert.strictEqual(started.status, 0, started.stderr)
   })
 
-  it("serve from the sources with npm run dev, which starts again when a source has changed", async () => {
+  it("serve from the sources with npm run dev", async () => {
     const place = await Place.make()
     cloneInto(place)
     const serving = await place.serve("dev", settled)
@@ -48,7 +48,7 @@ describe.runIf(isFull)("the documents for developers", () => {
     assert.include(stdout, "server_shutdown_completed")
   })
 
-  it("serve a panel with content on every page with npm run demo, which prints who can sign in", async () => {
+  it("serve a panel with content on every page with npm run demo", async () => {
     const place = await Place.make()
     cloneInto(place)
     const serving = await place.serve("demo", "Ctrl-C ends it")
@@ -110,7 +110,7 @@ describe.runIf(isFull)("the documents for developers", () => {
     assert.match(await place.succeed("firstChange"), /^\d+ passed, 0 failed$/m)
   })
 
-  it("run the formatter, which leaves the documents unchanged", async () => {
+  it("run the formatter without a change to the documents", async () => {
     const place = await Place.make()
     cloneInto(place)
     await place.succeed("format")

@@ -37,13 +37,13 @@ describe("docs/eab.md", () => {
     assert.match(readFileSync(place.at(path), "utf8"), /BEGIN CERTIFICATE/)
   }
 
-  it("turns credentials on, so that a client without one is refused", async () => {
+  it("makes the service refuse a client without a credential", async () => {
     const refused = await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "none.pem")
       .then(() => undefined, (error: unknown) => String(error))
     assert.include(refused, "externalAccountRequired")
   })
 
-  it("lets certbot and lego register with a credential, which is listed and revoked", async () => {
+  it("lets certbot and lego register with a credential", async () => {
     const credential = await created()
     await issued("certbot", "certbotEab", "demo-certbot-eab/live/demo.localhost/cert.pem", credential)
     await issued("lego", "legoEab", "demo-lego-eab/certificates/demo.localhost.crt", credential)
@@ -55,13 +55,13 @@ describe("docs/eab.md", () => {
     assert.match(await place.succeed("eabRevoke"), /^status +revoked$/m)
   })
 
-  it("refuses to delete a credential whose accounts have certificates, until the accounts are deactivated", async () => {
+  it("refuses to delete a credential whose accounts have certificates", async () => {
     const refused = await place.paste("eabDeleteAccounts")
     assert.deepStrictEqual([refused.code, refused.stdout], [3, ""])
     assert.include(await place.succeed("eabDeactivateAccounts"), "0 kept, 2 deactivated, 0 deleted")
   })
 
-  it("deletes a credential only, and a credential with accounts that have no certificates", async () => {
+  it("deletes a credential with or without its accounts", async () => {
     await created("eabCreateScoped")
     assert.match(await place.succeed("eabShow"), /^profile +default$/m)
     assert.include(await place.succeed("eabDelete"), "Deleted the credential")

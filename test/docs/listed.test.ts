@@ -51,7 +51,7 @@ describe("the documents", () => {
     )
   })
 
-  it("say that .ci/run runs the full test suite, which it does", () => {
+  it("say correctly that .ci/run runs the full test suite", () => {
     assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nsteadied npm test$/m)
   })
 

@@ -19,7 +19,7 @@ describe("docs/operations.md", () => {
     assert.include(await place.succeed("profiles"), `http://localhost:${place.port}/profile/default/directory`)
   })
 
-  it("starts the service, which the health command reports as healthy", async () => {
+  it("starts a service that the health command reports as healthy", async () => {
     assert.strictEqual((await place.paste("health")).code, 1)
     const serving = await place.serve("serve", settled)
     assert.strictEqual(await place.succeed("health"), "")

@@ -40,7 +40,7 @@ describe("docs/challenges.md", () => {
 })
 
 describe("docs/jobs.md", () => {
-  it("has commands that find the jobs of an order and the processes, run a sweep early, and cancel it", async () => {
+  it("has commands that work on jobs and processes", async () => {
     const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
     try {
@@ -56,7 +56,7 @@ describe("docs/jobs.md", () => {
       place.stand("JOB_ID", /^([0-9a-f-]{36})  order_sweep  ready/m.exec(stdout)?.[1] ?? "")
       assert.match(await place.succeed("jobsShow"), /^kind +order_sweep$/m)
       assert.include(await place.succeed("jobsRunNow"), "The order_sweep job about all is due now.")
-      // The job may be running when it is cancelled, and is then due again tomorrow.
+      // If the job is running, it cannot be cancelled. It is then due again tomorrow, and the next attempt cancels it.
       await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: patienceMs, interval: 100 })
     } finally {
       session.close()

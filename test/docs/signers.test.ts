@@ -57,7 +57,7 @@ describe("docs/signers.md", () => {
     }
   })
 
-  it("has a command that tells the service's answer to an unknown token from other answers", async () => {
+  it("has a command that shows whether an answer about an unknown token comes from the service", async () => {
     if (!client.curl) return gateComesBack()
     await builtServer()
     const upstream = await startServer()
