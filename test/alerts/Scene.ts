@@ -32,7 +32,7 @@ export interface MemberOptions extends Pick<ServerOptions, "databaseUrl" | "env"
 
 const clock = new URL("../support/ShiftedClock.ts", import.meta.url).pathname
 
-/** The processes look for due timers every 20 ms. Work that is due must be done before the scrape. */
+/** The pause before a scrape. The processes look for due timers every 20 ms, and do the due work within this pause. */
 const pauseMillis = 150
 const minuteMillis = 60_000
 const job = "acme-svc"

@@ -15,10 +15,10 @@ import { Scene } from "./Scene.ts"
 import { signings } from "./Signings.ts"
 
 /*
- * `npm run alerts` runs promtool, which checks the alerts and, with the recordings of incidents, whether they fire when
- * they should. Alerts that fire in no incident are tested with invented series. `--record` first plays the incidents
- * with the built service and writes their recordings again, for all incidents or those whose names contain one of the
- * words. See docs/development.md, "The alerts".
+ * `npm run alerts` runs promtool, which checks the alerts and whether they fire when they should. The data comes from
+ * the recordings of incidents. Alerts that fire in no incident are tested with invented series. `--record` first plays
+ * the incidents with the built service and writes their recordings again. With words after `--record`, only incidents
+ * whose names contain one of the words are recorded. See docs/development.md, "The alerts".
  */
 
 const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]

@@ -12,7 +12,7 @@ const promisedSeconds = 20
 
 const shim = pathToFileURL(join(import.meta.dirname, "../support/ShiftedClock.ts")).href
 
-/** The clocks of processes, each of which a file sets. */
+/** The clocks of processes. Each clock is set by a file. */
 class Clocks {
   private readonly directory = mkdtempSync(join(tmpdir(), "acme-clock-"))
 

@@ -4,7 +4,7 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Fault, Means, Outcome } from "./Stage.ts"
 import { under } from "./Stage.ts"
 
-/** PostgreSQL is stopped and started, by turns as in a crash and as in a restart by an administrator. */
+/** PostgreSQL is stopped and started, alternately as in a crash and as in a restart by an administrator. */
 export const restartedDatabase: Fault = {
   name: "PostgreSQL restarted",
   databases: ["PostgreSQL"],

@@ -42,7 +42,7 @@ export const killApart: Fault = {
   run: killing(1)
 }
 
-/** The same on a file whose commits share syncs, with two processes that see each other's commits. */
+/** `kill -9` of one of two processes that use a file whose commits share syncs. */
 export const killBetweenSyncs: Fault = {
   name: "kill -9 between shared syncs",
   databases: ["SQLite"],

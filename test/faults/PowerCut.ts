@@ -96,7 +96,7 @@ export const powerCut: Fault = {
 
 const slowerMicros = 10_000
 
-/** The same while commits share syncs, each of which takes ten milliseconds longer. */
+/** The power is cut while commits share syncs. Each sync takes ten milliseconds longer than usual. */
 export const powerCutBetweenSyncs: Fault = {
   name: "power cut between shared syncs",
   databases: ["SQLite"],

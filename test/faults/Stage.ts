@@ -79,7 +79,7 @@ export const under = async (
     /** Judges what was found if the fault may cause losses. */
     readonly judge?: (stage: Stage, findings: Findings) => Promise<Findings>
   },
-  /** Injects the fault, and returns how often. */
+  /** Injects the fault, and returns how often it was injected. */
   inject: (stage: Stage) => Promise<number>
 ): Promise<Outcome> => {
   const site = await startSite(options)

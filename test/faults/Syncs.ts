@@ -4,14 +4,14 @@ import { setTimeout as delay } from "node:timers/promises"
 import type { Fault } from "./Stage.ts"
 import { NotPossible, siteOn, under } from "./Stage.ts"
 
-/* Syncs of a SQLite file whose commits share them, which `strace` slows down or lets fail. */
+/* `strace` slows down the syncs that the commits of a SQLite file share, or makes these syncs fail. */
 
 /** The setting with which commits share syncs. */
 export const shared = { ACME_SVC_DATABASE__SQLITE__SYNCHRONOUS: "grouped" } as const
 
 /**
- * Changes the result of each `fdatasync` of a process, in the words of `strace`. Returns once this is in force, with a
- * function that ends it.
+ * Changes the result of each `fdatasync` of a process, in the words of `strace`. When the change is in force, returns a
+ * function that ends the change.
  */
 export const tamperWithSyncs = async (pid: number, change: string): Promise<() => void> => {
   const words = ["-f", "-e", "trace=fdatasync", "-e", `inject=fdatasync:${change}`, "-o", "/dev/null", "-p", `${pid}`]
@@ -30,7 +30,7 @@ export const tamperWithSyncs = async (pid: number, change: string): Promise<() =
   return () => void tracer.kill("SIGTERM")
 }
 
-/** Syncs fail. The service ends, because it cannot know what is on the disk, and nothing that it told anybody is lost. */
+/** Syncs fail. The service ends, because it cannot know what is on the disk. Nothing that it acknowledged is lost. */
 export const failedSyncs: Fault = {
   name: "shared syncs that fail",
   databases: ["SQLite"],
@@ -54,7 +54,7 @@ export const failedSyncs: Fault = {
 
 const slowMillis = 10_000
 
-/** A sync takes ten seconds. Only those wait who depend on a commit; the service continues afterwards. */
+/** A sync takes ten seconds. Only requests that depend on a commit wait, and the service continues afterwards. */
 export const slowSync: Fault = {
   name: "shared sync that takes ten seconds",
   databases: ["SQLite"],
@@ -67,7 +67,7 @@ export const slowSync: Fault = {
         for (let round = 0; round < rounds; round++) {
           await load.ledger.acknowledged.more(clients)
           const end = await tamperWithSyncs(site.acme.pid(), `delay_enter=${slowMillis * 1000}`)
-          await delay(200) // the next sync has begun
+          await delay(200) // Within this time, the next sync begins.
           const begun = performance.now()
           const answer = await fetch(`${site.acme.baseUrl}/profile/default/directory`)
           await answer.arrayBuffer()

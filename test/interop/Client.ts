@@ -43,8 +43,8 @@ export interface Client {
   /** The client's package and its version, if the client is not Debian's. */
   readonly pinned?: { readonly package: string; readonly version: string }
   /**
-   * Returns why the client is not available here if something is missing that the run does not install, and nothing if
-   * the client is available.
+   * Returns nothing if the client is available, and otherwise the reason: something is missing that the run does not
+   * install.
    */
   readonly lacks?: () => Promise<string | undefined>
   /** Whether the client fails if the answer to finalize does not wait for the certificate. */

@@ -20,8 +20,8 @@ export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string
 
 /**
  * Returns the folder of something that is kept. `make` fills the folder unless it exists. `madeOf` must determine the
- * whole content, which is made again for another list. If two runs make the same at the same time, the result of the
- * first one to finish is used.
+ * whole content, because the content is made again only for another list. If two runs make the same content at the same
+ * time, the result of the first one to finish is used.
  */
 export const kept = async (
   name: string,

@@ -100,8 +100,8 @@ export const install = async (commands: ReadonlyArray<string>, say: (text: strin
 }
 
 /**
- * Returns what Debian knows about the packages, with one line for each, and with none for those that Debian did not
- * install.
+ * Returns the names and the versions of the packages that Debian has installed for the commands, with one line for each
+ * package.
  */
 export const versionsOf = (commands: ReadonlyArray<string>): Promise<string> =>
   runCommand("dpkg-query", ["--show", "--showformat=${Package} ${Version}\\n", ...new Set(commands.map(packageOf))])

@@ -12,8 +12,8 @@ const isOlder = (here: string, wanted: string): boolean => {
 }
 
 /**
- * Returns why a toolchain of at least this version is not available, which is that it is absent or too old, or nothing
- * if it is available.
+ * Returns nothing if a toolchain of at least this version is available, and otherwise the reason: it is absent or too
+ * old.
  */
 export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
   const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
@@ -26,8 +26,8 @@ export const lacks = async (command: "cargo" | "go", wanted: string): Promise<st
 }
 
 /**
- * Returns why a compiled program is not available, which is that it is not kept and its toolchain is missing. The gate
- * does not compile programs, because that takes minutes.
+ * Returns nothing if a compiled program is available, and otherwise the reason: it is not kept, and its toolchain is
+ * missing. The gate does not compile programs, because a compilation takes minutes.
  */
 export const lacksCompiled = async (
   isKept: boolean,

@@ -41,7 +41,7 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Runs `use` with the published package; `npm pack` builds it, by `prepare`. */
+/** Runs `use` with the published package, which `npm pack` builds by the script `prepare`. */
 const packed = async <A>(use: (tarball: string) => Promise<A>): Promise<A> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-packed-"))
   try {

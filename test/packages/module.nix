@@ -1,4 +1,4 @@
-# The unit that nix/module.nix makes of some options, as JSON; lib and pkgs are the few of nixpkgs that it asks for.
+# Returns as JSON the unit that nix/module.nix makes from some options. lib and pkgs contain only what the module uses.
 {
   roles,
   address,

@@ -1,4 +1,4 @@
-# What nix/package.nix asks nixpkgs for, as JSON; lib is the few functions that it takes.
+# Returns as JSON the arguments that nix/package.nix passes to nixpkgs. lib contains only the functions that it uses.
 import ../../nix/package.nix {
   lib = import ./nixpkgs/lib.nix;
   buildNpmPackage = arguments: arguments;

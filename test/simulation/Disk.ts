@@ -48,7 +48,7 @@ export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): Effect.
     )
   })
 
-/** The disk under a database in memory, whose connection this is. `copy` returns the present content of the database. */
+/** The disk under a database in memory. `connection` leads to the database, and `copy` returns its present content. */
 export class Disk {
   readonly #connection: Connection
   readonly #copy: () => Uint8Array

@@ -1,4 +1,4 @@
-/** The facts that clients learned from the service, and that it must keep. Ids have the form that they have in URLs. */
+/** The facts that clients learned and that the service must keep. Ids have the form that they have in URLs. */
 export class Ledger {
   /** Accounts whose creation was answered. */
   readonly accounts = new Set<string>()

@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from "node:module"
 
 /*
  * Work that the runtime does outside the event loop: access to files, and signatures that its threads make and verify.
- * How long such work takes is not repeatable. So the simulation must know whether any is in progress, and itself
- * decides when the work is over.
+ * How long such work takes is not repeatable. So the simulation must know whether such work is in progress, and decides
+ * itself when the work is over.
  */
 
 type Anything = (...args: ReadonlyArray<unknown>) => unknown

@@ -50,7 +50,7 @@ interface Struck {
 /** The faults of a run. */
 export class Weather implements Mishaps {
   readonly faults: { [fault: string]: number } = {}
-  /** How many milliseconds the clock of the host is ahead, as is the clock of every process that starts there. */
+  /** How many milliseconds the clock of the host is ahead. A process that starts there gets the time of this clock. */
   hostSkew = 0
   isHealed = false
   readonly #climate: ReturnType<typeof climateOf>
@@ -134,7 +134,7 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** Returns how many milliseconds too long the next wait of a process lasts, which should last `millis`. */
+  /** Returns by how many milliseconds the next wait of a process, which should last `millis`, is too long. */
   readonly lateness = (millis: number): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1

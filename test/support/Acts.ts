@@ -19,7 +19,7 @@ import { enrolled, enter, keyboard, made, password, startsAt } from "./Operators
 /** The way in which an act is performed. */
 export type Way = "api" | "panel" | "cli"
 
-/** The subject of an act, which is made anew for each way. `more` is further input of the ways. */
+/** The subject of an act, which is made anew for each way. `more` is further input that the ways need. */
 export interface Subject {
   readonly id: string
   readonly more?: string
@@ -34,7 +34,7 @@ export interface Act {
   /** The path and the fields of a form. */
   readonly panel: (subject: Subject) => readonly [string, Readonly<Record<string, string>>?]
   readonly cli: (subject: Subject) => ReadonlyArray<string>
-  /** The rows that each way leaves. */
+  /** The events of the audit rows that each way writes. */
   readonly rows: ReadonlyArray<string>
   readonly records: ReadonlyArray<string>
 }

@@ -57,8 +57,8 @@ const algorithmOf = (key: KeyObject) => {
 }
 
 /**
- * Returns a validation certificate in DER, which is right in every part that is not given. The certificate expired long
- * ago.
+ * Returns a validation certificate in DER. Every part that is not given is correct, except that the certificate expired
+ * long ago.
  */
 export const validationCertificate = (parts: ValidationCertificateParts): Buffer => {
   const key = parts.key ?? ecKey
@@ -117,7 +117,7 @@ export interface AlpnResponder {
 export interface ResponderOptions {
   /** The protocols of ALPN, by default `acme-tls/1`. With an empty list, the server does not use ALPN. */
   readonly protocols?: Array<string>
-  /** The server answers nothing before this resolves. */
+  /** The server answers nothing before this promise resolves. */
   readonly hold?: Promise<void>
 }
 

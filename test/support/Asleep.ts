@@ -7,13 +7,10 @@ import { sleeps } from "./Watched.ts"
  * clock moves during a read, the time passes before the fiber sleeps, and nothing wakes the fiber afterwards.
  */
 
-/**
- * The time between two ticks of the loop that looks for ends of jobs, which runs while a fiber waits for the end of
- * one.
- */
+/** The time between two ticks of the loop that looks for ended jobs while a fiber waits for the end of a job. */
 const tickMillis = 10
 
-/** Whether there is a fiber whose sleep ends within a second. The ticks of that loop do not count. */
+/** Whether there is a fiber whose sleep ends within a second. The ticks of the loop do not count. */
 const isAsleep = Effect.zipWith(
   Clock.currentTimeMillis,
   sleeps,

@@ -6,9 +6,8 @@ interface Failure {
 }
 
 /**
- * Ends the run with a line for each failure and with `N passed, N failed`, the lines that `.ci/run` reads, after
- * everything else that is printed. A file that could not be loaded, a failed hook of a suite, and an unhandled error
- * each count as one failure.
+ * Prints at the end of the run a line for each failure and the line `N passed, N failed`, which `.ci/run` reads. A file
+ * that could not be loaded, a failed hook of a suite, and an unhandled error each count as one failure.
  */
 export default class CountReporter implements Reporter {
   private watching = false

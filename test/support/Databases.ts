@@ -52,7 +52,7 @@ export const postgres: Backend = { name: "PostgreSQL", dialect: "postgres", fres
 /** Both backends, in every run, for tests that involve both at once. */
 export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
 
-/** Whether the run is about a PostgreSQL other than that of the packages (`npm run postgres`). */
+/** Whether the run tests a PostgreSQL other than the one of the packages (`npm run postgres`). */
 const isOfPostgres = process.env["ACME_TEST_POSTGRES_BIN"] !== undefined
 
 /**
@@ -116,7 +116,7 @@ export interface TestDatabase {
   readonly another: Effect.Effect<Driver, never, Scope.Scope>
 }
 
-/** Provides one migrated database for a describe block, which is emptied before every test. */
+/** Provides one migrated database for a describe block. The database is emptied before every test. */
 export const useDatabase = ({ dialect, freshUrl }: Backend): TestDatabase => {
   let url = ""
   let driver: Driver | undefined

@@ -23,7 +23,7 @@ export interface Entry {
   readonly rcode?: "NXDOMAIN" | "SERVFAIL" | "REFUSED"
   /** Queries of these types, or all of them, get no reply. */
   readonly drop?: true | ReadonlyArray<string>
-  /** UDP replies contain no record and have the TC bit set. Replies beyond 512 octets are like that anyway. */
+  /** UDP replies contain no record and have the TC bit set, as all replies of more than 512 octets do. */
   readonly truncate?: true
   /**
    * UDP replies have an id other than that of the query, or come from a port other than the one to which the query was

@@ -48,7 +48,7 @@ export interface DnsUpdateServer {
     readonly name: string
     readonly value: string
   }>
-  /** The fault of answers while it is set. The zone changes nevertheless. */
+  /** The fault that answers have from now on. The zone is changed even so. */
   fault: UpdateFault | undefined
   /** The RCODE with which updates are refused, 0 for none. */
   refuse: number
@@ -227,7 +227,7 @@ export const startDnsUpdateServer = async (
       case "trailing":
         return Buffer.concat([withSignature(answer, key, request.mac, now, id), Buffer.of(0)])
       case "replayed": {
-        // The answer to the previous update, with the id of this one.
+        // This is the answer to the previous update, with the id of the present update.
         const copy = Buffer.from(earlier ?? withSignature(answer, key, Buffer.alloc(32), now, id))
         id.copy(copy)
         return copy

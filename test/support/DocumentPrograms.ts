@@ -62,8 +62,8 @@ const programOf = (name: string): string => {
 
 /**
  * Runs a program in a clone. The first run uses npm, which builds first, and later runs use the existing build.
- * Commands that differ only in their extent become the same words, which are run once, and the result counts for each
- * command.
+ * Commands that differ only in their extent become the same words. These words are run once, and the result counts for
+ * each of the commands.
  */
 export const runsOf = (name: "bench" | "faults" | "simulate"): (words: string) => Promise<Ended> => {
   const runs = new Map<string, Promise<Ended>>()

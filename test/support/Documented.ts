@@ -37,7 +37,7 @@ const pointer = (steps: ReadonlyArray<string>): string => `#${steps.map((step) =
 
 const methods = new Set(["get", "post", "put", "patch", "delete"])
 
-/** Returns every schema of a document in a place where OpenAPI allows one, by its place. */
+/** Returns the places of all schemas in a document, wherever OpenAPI allows a schema. */
 export const schemasOf = (document: OpenApiDocument): ReadonlyArray<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = Object.keys(document.components["schemas"] ?? {}).map((name) => [
     "components",

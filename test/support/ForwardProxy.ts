@@ -47,7 +47,7 @@ export const startForwardProxy = async (
   server.on("connect", (incoming, socket: Socket) => {
     note(incoming)
     if (options.refuse !== undefined) return socket.end(`HTTP/1.1 ${options.refuse} No\r\nContent-Length: 0\r\n\r\n`)
-    // Strict proxies do this, and so the tunnel would end with the answer.
+    // Strict proxies close the connection here, so a tunnel would end with this answer.
     if (incoming.headers.connection === "close") return socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
     const port = Number(incoming.url?.slice(incoming.url.lastIndexOf(":") + 1))
     const onward = connect(port, "127.0.0.1", () => {

@@ -238,7 +238,7 @@ export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
     notAfter: undefined
   })
 
-/** Places a new order whose columns are set directly: `status = 'valid'`. */
+/** Places a new order, and sets columns of its row directly, for example `status = 'valid'`. */
 export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
   const { dialect } = yield* Database

@@ -88,7 +88,7 @@ export const signed = (key: AcmeKey, header: object, payload?: object | string):
     typeof payload === "string" ? payload : payload === undefined ? "" : JSON.stringify(payload)
   ))
 
-/** Returns a header of an answer that must occur once. */
+/** Returns a header that must occur once in an answer. */
 export const headerOf = (answer: Answer, name: string): string => {
   const value = answer.headers[name]
   if (typeof value !== "string") throw new Error(`no single header ${name}: ${answer.status} ${String(answer.body)}`)

@@ -86,7 +86,7 @@ export const makeHttpClient = (): HttpClient => {
           clearTimeout(timer)
           const text = Buffer.concat(chunks).toString("utf8")
           const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) }
-          // Before this, the connection is not free, and the next request would open another one.
+          // Before this event, the connection is not free, and the next request would open another one.
           outgoing.once("close", () => resolve(answer))
           if (!outgoing.writableEnded) outgoing.destroy()
         })

@@ -98,7 +98,7 @@ const sortOf = ({ mail: { subject = "" } }: Taken): string =>
 
 const idOf = ({ mail: { messageId = "" } }: Taken): string => /^<([0-9a-f-]{36})@/.exec(messageId)?.[1] ?? messageId
 
-// The environment and the input of each run are in a separate folder, which gets its name when both are complete.
+// The environment and the input of each run are in a separate folder, which gets its final name when both are complete.
 const script = (home: string): string =>
   `#!/bin/sh
 set -eu

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 const mostMillis = 60_000
 
 /**
- * Makes an attempt with a time limit. If the time was too short, for which `attempt` returns `undefined`, repeats the
- * attempt with four times as much time, because the necessary time depends on how busy the machine is.
+ * Makes an attempt with a time limit. `attempt` returns `undefined` if the time was too short, and is then repeated
+ * with four times as much time. The necessary time depends on how busy the machine is.
  */
 export const longEnough = <A, E, R>(
   millis: number,

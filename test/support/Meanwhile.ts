@@ -40,7 +40,7 @@ export const meanwhileAt = <A, E, R>(
     return yield* Effect.provideService(self, Database, { ...driver, single })
   })
 
-/** Waits until a session waits for a lock of this database on PostgreSQL. `connection` is used to look for one. */
+/** Waits until a session on PostgreSQL waits for a lock of this database. `connection` is used to look for sessions. */
 export const someoneWaits = (connection: Connection) =>
   Effect.repeat(
     connection.execute(

@@ -60,7 +60,7 @@ export const renewalIdOf = (pem: string): string => {
   return `${Buffer.from(keyId.replaceAll(":", ""), "hex").toString("base64url")}.${octets.toString("base64url")}`
 }
 
-/** Writes the key and the certificate of a self-signed CA that OpenSSL makes and not the service. */
+/** Writes the key and the certificate of a self-signed CA that OpenSSL makes instead of the service. */
 export const makeCa = (certPath: string, keyPath: string, commonName: string, days = 3650): void => {
   const extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", keyPath]

@@ -46,7 +46,7 @@ export interface Ground {
   readonly records: () => string
 }
 
-/** The rows without what the service changes by itself, since relayed orders time out and due jobs run. */
+/** The statements for the rows that only forms change. Other rows change by themselves, as those of due jobs do. */
 const kept = [
   "SELECT id, status, contact FROM accounts ORDER BY id",
   "SELECT id, status, revoked_at FROM orders WHERE profile <> 'public' ORDER BY id",

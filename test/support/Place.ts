@@ -177,8 +177,7 @@ export class Place {
   }
 
   /**
-   * Makes the files that a client would leave that is not installed, which are a certificate from this server, at
-   * `path`.
+   * Does the work of a client that is not installed: gets a certificate from this server and writes it to `path`.
    */
   async issueInItsPlace(directoryUrl: string, path: string, credential?: Credential): Promise<void> {
     const responder = await startHttp01Responder({ port: this.httpPort })

@@ -153,9 +153,9 @@ const runs = (directory: string, as: Credentials): boolean =>
   )
 
 /**
- * Returns a directory of the server's binaries that `as` can use, which is the one that `ACME_TEST_POSTGRES_BIN` names,
- * or else that of the package. If the package was installed without scripts, adds the missing symlinks to libraries.
- * Copies the binaries if the other user cannot reach a checkout in a closed home directory.
+ * Returns a directory of the server's binaries that the user `as` can use. It is the directory that
+ * `ACME_TEST_POSTGRES_BIN` names, or else that of the package. If the package was installed without scripts, adds the
+ * missing symlinks to libraries. If the user cannot reach the directory, copies the binaries.
  */
 const usableBinaries = (as: Credentials, scratch: string): string => {
   const chosen = process.env["ACME_TEST_POSTGRES_BIN"]

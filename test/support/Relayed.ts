@@ -165,7 +165,7 @@ export const useRelays = (backend: Backend) => {
     revokeBy: (next: RelaySigner["revoke"]) => {
       revokes = next
     },
-    /** Sets the certificate that the upstream has, from now on, issued for an order that is not continued. */
+    /** Sets the certificate that the upstream issued for an order that the relay does not continue. */
     leave: (next: RelaySigner["leftOver"]) => {
       leaves = next
     },

@@ -2,8 +2,8 @@ import type { Way } from "./ToldWay.ts"
 
 /*
  * The acts, routes and jobs that cause no notification themselves. Their consequences may cause one: a request that
- * queues a job is listed here, and the job has a row. Routes that ask for a password report attempts that are used up,
- * which the row of one route tests for all of them.
+ * queues a job is listed here, and the job has a row in the table. Routes that ask for a password cause a notification
+ * when the attempts are used up. The row of one route tests this for all of them.
  */
 
 export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {

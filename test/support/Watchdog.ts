@@ -42,7 +42,7 @@ export const watch = (child: ChildProcess, scope: "process" | "group" = "process
   child.once("exit", () => tell("-", target))
 }
 
-/** Ends this process when the process that forked it ends, by a signal, because `process.exit` is an error in tests. */
+/** Ends this process by a signal when its parent ends. `process.exit` would be an error in tests. */
 export const endWithParent = (): void => {
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"))
 }

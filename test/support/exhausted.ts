@@ -10,8 +10,8 @@ import { Resolver } from "../../src/engine/net/Resolver.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
 
 /*
- * A process that uses up its descriptors and prints, as one line of JSON, the effect on validations and on other code
- * that opens one. A test starts it with a low `ulimit -n`.
+ * A program that uses up its descriptors and prints, as one line of JSON, the effect on validations and on other code
+ * that opens descriptors. A test starts this program with a low `ulimit -n`.
  */
 
 const identifier = Effect.runSync(Effect.fromResult(normalizeIdentifier("a.example", { dns01Enabled: true })))

@@ -53,7 +53,7 @@ export const dehydrated: Client = {
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
   updateContact: (at) => runAs(newContact, at, "--account"),
-  // With a separate key for this, dehydrated would first look for the account of that key, which does not exist.
+  // With a separate key for revocations, dehydrated would first look for the account of that key. There is none.
   revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
   deactivate: (at) => run(at, "--deactivate")
 }

@@ -29,8 +29,8 @@ export const pythonCommands: ReadonlyArray<string> = ["python3-venv"]
 const python = "/usr/bin/python3"
 
 /**
- * Returns the folder of the programs. Since the folder was moved, the interpreter must start the programs, and not
- * their first line.
+ * Returns the folder of the programs. The folder was moved, so the first lines of the programs name an interpreter that
+ * does not exist. The caller must start each program with the interpreter.
  */
 export const pythonPrograms = once(async () => {
   const version = await runCommand(python, ["--version"])

@@ -25,7 +25,7 @@ const madeOf = sources.map((file) => readFileSync(join(source, file), "utf8"))
 
 const build = once(() =>
   kept("rust", madeOf, async (folder) => {
-    // This is kept as well, so that the crates need not be compiled again after a change of one program.
+    // Cargo's folder is kept as well, so that the crates need not be compiled again after a change of one program.
     const target = join(keptIn(), "rust-target")
     const words = ["build", "--release", "--locked", "--quiet", "--manifest-path", join(source, "Cargo.toml")]
     const env = { ...registryEnvironment(), CARGO_TARGET_DIR: target }

@@ -1,5 +1,4 @@
-# Debian's certbot with what certbot before 2.0 puts into a request for a certificate: version 2, as its
-# acme.crypto_util.make_csr did.
+# Debian's certbot, with CSRs in the form of certbot before 2.0: acme.crypto_util.make_csr gave them version 2.
 import sys
 
 from certbot import main

@@ -1,4 +1,4 @@
-# What the example of python-acme does (acme/examples/http01_example.py), a step at a time:
+# Runs one step of the example of python-acme (acme/examples/http01_example.py):
 # <home> <directory URL> <tokens> <step> [<name> ...]
 import os
 import sys
@@ -71,7 +71,7 @@ if step == "issue":
 elif step == "revoke":
     revoke(acme)
 elif step == "contact":
-    # The whole object goes back, its status too.
+    # The client sends the whole account object back, including the status.
     registration = acme.query_registration(registration)
     changed = registration.body.update(contact=("mailto:new@corp.example",))
     registration = acme.update_registration(registration.update(body=changed))

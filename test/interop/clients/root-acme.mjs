@@ -12,7 +12,7 @@ const acme = ACME.create({
   maintainerEmail: "ops@corp.example",
   packageAgent: "interop/1",
   notify: () => {},
-  // The client's own check asks the name's web server at port 80.
+  // The client would ask the web server of the name at port 80, where no server listens.
   skipChallengeTest: true,
   skipDryRun: true
 })

@@ -1,12 +1,13 @@
-# What the README of acme-client does, a step at a time:
+# Runs one step of the README of acme-client:
 # <home> <directory URL> <file of trusted roots> <step> [<argument> ...]
 require "acme-client"
 require "fileutils"
 
 home, directory, roots, step, *words = ARGV
 
-# One key in 128 has a coordinate that begins with a zero octet. This version of acme-client leaves that octet out of its JWK
-# and of its thumbprint, and the service refuses such a key (RFC 7518 section 6.2.1.2): the next one is good.
+# Returns a key whose coordinates do not begin with a zero octet. One key in 128 has such a coordinate. This version of
+# acme-client leaves the zero octet out of the JWK and the thumbprint, and the service refuses the key (RFC 7518 section
+# 6.2.1.2).
 def account_key
   loop do
     key = OpenSSL::PKey::EC.generate("prime256v1")
@@ -27,7 +28,7 @@ client = Acme::Client.new(
 )
 client.new_account(contact: "mailto:ops@corp.example", terms_of_service_agreed: true) if is_new
 
-# Shows what a challenge wants to be shown: a file of its tokens, or a record by the zone's script.
+# Publishes the proof for a challenge: a file with the name of the token, or a record that the script adds to the zone.
 show = lambda do |how, place, authorization|
   if how == "http-01"
     challenge = authorization.http

@@ -32,7 +32,8 @@ export const layWire = async (): Promise<void> => {
 }
 
 /**
- * Mounts the root of a machine, which is the files of this machine under the files that are written in the new machine.
+ * Mounts the root of a machine. The root shows the files of this machine, and above them the files that are written in
+ * the new machine.
  */
 const boot = `
 at=$1 lower=$2 repository=$3; shift 3

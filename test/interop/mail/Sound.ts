@@ -33,7 +33,7 @@ const headers: { readonly [name: string]: RegExp } = {
 const longestLine = 998
 const longestSubject = 200
 
-/** Checks all of this for a mail. `box` is the address of its mailbox. */
+/** Checks a mail by all of these rules. `box` is the address of its mailbox. */
 export const isSound = (
   message: Message,
   box: string,

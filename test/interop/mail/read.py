@@ -1,4 +1,4 @@
-"""Prints the messages of a Maildir as JSON, as Python's own library reads them, and what it finds wrong with them."""
+"""Prints the messages of a Maildir as JSON, as Python's own library reads them, with the defects that it finds."""
 
 import json
 import pathlib

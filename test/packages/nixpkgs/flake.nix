@@ -1,5 +1,5 @@
-# In the place of nixpkgs, so that flake.nix can be evaluated as a whole without the network. Derivations are made and not
-# built; what would be built of them is the hash of all that they were given.
+# Replaces nixpkgs, so that the whole flake.nix can be evaluated without the network. Derivations are made but not
+# built. Each derivation contains the hash of all its arguments.
 {
   outputs =
     { self }:

@@ -1,4 +1,4 @@
-# The few functions of nixpkgs' lib that nix/ and flake.nix take, as far as they take them.
+# The few functions of nixpkgs' lib that nix/ and flake.nix use, in the extent to which they use them.
 rec {
   inherit (builtins)
     any

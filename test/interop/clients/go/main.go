@@ -1,4 +1,4 @@
-// Both libraries as a program would use them that serves TLS by itself.
+// Uses each of the two libraries as a program that serves TLS does.
 package main
 
 import (
@@ -38,7 +38,7 @@ func must(err error) {
 	}
 }
 
-// Says which entries were written, since a renewal goes on behind the back of who asked.
+// A cache that reports which entries were written, because autocert renews in the background.
 type told struct {
 	autocert.DirCache
 	written chan string
@@ -52,7 +52,7 @@ func (cache told) Put(ctx context.Context, name string, data []byte) error {
 	return err
 }
 
-// A handshake with the server's own port, as any visitor makes it; the first one brings the certificate.
+// Makes a TLS handshake with the server, as a visitor does. The first handshake makes autocert get the certificate.
 func visit(name string) {
 	address := fmt.Sprintf("127.0.0.1:%d", *port)
 	connection, err := tls.Dial("tcp", address, &tls.Config{ServerName: name, InsecureSkipVerify: true})
@@ -75,7 +75,7 @@ func byAutocert(act string, names []string) {
 		manager.ExternalAccountBinding = &acme.ExternalAccountBinding{KID: *kid, Key: key}
 	}
 	if act == "renew" {
-		// Longer than any certificate lives: each is due.
+		// This is longer than any certificate is valid, so every certificate is due.
 		manager.RenewBefore = 100 * 365 * 24 * time.Hour
 	}
 	listener, err := tls.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port), manager.TLSConfig())
@@ -132,7 +132,7 @@ func byCertmagic(act string, names []string) {
 		case "renew":
 			must(config.RenewCertSync(ctx, name, true))
 		case "revoke":
-			// It finds its account by the address, which is set here and nowhere before a revocation.
+			// certmagic finds its account by the contact address. Before a revocation, only PreCheck sets this address.
 			must(issuer.PreCheck(ctx, []string{name}, false))
 			must(config.RevokeCert(ctx, name, 0, false))
 		}
