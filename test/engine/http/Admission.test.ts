@@ -45,7 +45,7 @@ describe("admission", () => {
       assert.isFalse(yield* late.isInside)
     }))
 
-  it.effect("refuses a request that has waited too long, which then takes no slot that becomes free later", () =>
+  it.effect("gives no slot to a request that has waited too long", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 50)
       const first = yield* visitor(admit)

@@ -798,7 +798,7 @@ describe("the connections of a listener", () => {
       assert.strictEqual((yield* log.of("request_completed", 2))[1]?.fields["status"], 431)
     }))
 
-  test("are closed if a request's header fields are not complete in time, while other connections stay open", () =>
+  test("are closed if a request's header fields are not complete in time", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"))
       const silent = yield* talk(port)
@@ -1249,7 +1249,7 @@ describe("an answer that was passed on but not yet read", () => {
       }
     }))
 
-  test("is cut off at the deadline of a drain, and counted", () =>
+  test("is cut off at the deadline of a drain", () =>
     Effect.gen(function*() {
       const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
       const client = yield* slowTaker(listener.port)
@@ -1571,7 +1571,7 @@ describe("draining a listener", () => {
       const draining = yield* Effect.forkChild(listener.drain)
       yield* Effect.yieldNow
       yield* TestClock.adjust("500 millis")
-      yield* Deferred.await(clearing) // at the request's own deadline
+      yield* Deferred.await(clearing) // This is at the request's own deadline.
       yield* TestClock.adjust("500 millis")
       yield* client.ended
       assert.isUndefined(draining.pollUnsafe(), "the handler is still clearing up")

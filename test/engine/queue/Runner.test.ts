@@ -87,7 +87,7 @@ describe.each(databases)("the queue on $name", (backend) => {
   ) => Effect.andThen(runner.pass, Effect.orDie(runner.idle))
 
   describe("enqueuing", () => {
-    test("makes one job for a live key, and returns the id of that job to a second caller", () =>
+    test("returns the id of the live job of a key to a second caller", () =>
       Effect.gen(function*() {
         const id = yield* enqueue("k")
         assert.strictEqual(yield* enqueue("k"), id)
@@ -101,7 +101,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'k'"), 4)
       }))
 
-    test("finds an unreadable row, which counts as the live job of its key", () =>
+    test("treats an unreadable row as the live job of its key", () =>
       Effect.gen(function*() {
         const id = yield* enqueue("k")
         for (const column of ["created_at", "run_at", "deadline"]) {
@@ -165,7 +165,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     const claim = (limit: number, owner = "me", now = 100) =>
       knownKinds.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
 
-    test("takes the oldest due jobs first, as many as requested, and counts the attempt", () =>
+    test("takes the oldest due jobs first, as many as requested", () =>
       Effect.gen(function*() {
         for (const [key, runAt] of [["c", 30], ["a", 10], ["b", 20], ["future", 101]] as const) {
           yield* enqueue(key, { runAt })
@@ -317,7 +317,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("gives up an unreadable row without an attempt, and runs the other jobs", () =>
+    test("gives up an unreadable row without an attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("spoilt")
         yield* enqueue("good")
@@ -362,7 +362,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(eventsOf(records), "job_deadline_passed")
       }))
 
-    test("retries a job at once after a panic, counts the attempt, and continues", () =>
+    test("retries a job at once after a panic", () =>
       Effect.gen(function*() {
         yield* enqueue("bad")
         yield* enqueue("good")
@@ -383,7 +383,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 2)
       }))
 
-    test("treats a panic together with interruptions as a panic, which does not end the process", () =>
+    test("treats a panic together with interruptions as a panic", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -654,7 +654,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         )
       }))
 
-    test("claims the row of a dead runner again after its lease, due now, with its attempt counted", () =>
+    test("claims the row of a dead runner again after its lease", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* knownKinds.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })

@@ -58,7 +58,7 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("make the next awaited statement or the commit fail, and the failure has their name", () =>
+  it.live("make the next awaited statement or the commit fail with their name", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const records: Array<Record> = []

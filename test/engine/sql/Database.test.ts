@@ -351,7 +351,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual([bodies, told], [4, 1])
     })))
 
-  it.effect("log a slow statement by name, and return its answer", () =>
+  it.effect("log a slow statement by name", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       const driver = yield* Database

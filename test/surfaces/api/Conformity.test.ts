@@ -196,7 +196,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       assert.isAbove(succeeded.size, 30, [...succeeded].join(", "))
     }))
 
-  test("get an error of the service if the answer is undocumented, and the log names the place", (api) =>
+  test("get an error of the service if the answer is undocumented", (api) =>
     Effect.gen(function*() {
       yield* populate
       for (const table of ["admin_users", "audit_log"]) yield* sql(`DELETE FROM ${table}`)

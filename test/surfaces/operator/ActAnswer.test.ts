@@ -153,7 +153,7 @@ describe("a request for an act", () => {
       assert.strictEqual((yield* told(asked(list as AnyAct<never>, requestOf("GET", `/?${many(64)}`))))[0], 200)
     }))
 
-  test("has no body if it is a GET, and the service does not wait for one", () =>
+  test("is answered without waiting for a body if it is a GET", () =>
     Effect.gen(function*() {
       const never = { ...requestOf("GET", "/"), body: Effect.never }
       assert.deepStrictEqual(yield* told(asked(list as AnyAct<never>, never)), [200, { limit: 50, offset: 0 }])
@@ -203,7 +203,7 @@ describe("a request for an act", () => {
       assert.deepStrictEqual(none, { status: 204, headers: {} })
     }))
 
-  test("is answered 500 if the act's answer does not fit, and the log says so", () =>
+  test("is answered 500 if the act's answer does not fit", () =>
     Effect.gen(function*() {
       const broken = yield* apiOf({ ...config, nonce: { ...config.nonce, ttl_seconds: 1.5 } })
       const held = yield* signedIn(broken, "vera", "viewer")

@@ -53,7 +53,7 @@ describe.each(databases)("the page of one's own account on $name", (backend) => 
       assert.strictEqual((yield* panel.ask(page)).status, 303)
     }))
 
-  test("changes the password, and ends the other sessions", (panel) =>
+  test("ends the other sessions when the password is changed", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const other = yield* enter("vic")
@@ -80,7 +80,7 @@ describe.each(databases)("the page of one's own account on $name", (backend) => 
       assert.strictEqual(before.status, 401)
     }))
 
-  test("changes the contact, and shows it as text and not as markup", (panel) =>
+  test("shows the contact as text and not as markup", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const contact = "vic@example.org"
@@ -95,7 +95,7 @@ describe.each(databases)("the page of one's own account on $name", (backend) => 
       assert.notMatch(text, /<img src=x|\u202e/)
     }))
 
-  test("marks the present session, ends others one by one, and escapes the names of their browsers", (panel) =>
+  test("ends sessions one by one", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* enter("vic")
@@ -132,7 +132,7 @@ describe.each(databases)("the page of one's own account on $name", (backend) => 
       assert.strictEqual((yield* shownOf("vic")).activeSessions, 0)
     }))
 
-  test("sets up an authenticator, and shows its key and the recovery codes once", (panel) =>
+  test("shows the key of an authenticator and the recovery codes once", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const { begun, codes, confirmed, key } = yield* enrol(panel, held)
@@ -164,7 +164,7 @@ describe.each(databases)("the page of one's own account on $name", (backend) => 
       assert.include(wordsOf(yield* panel.ask(page, held)), "an enrolment was begun and not confirmed")
     }))
 
-  test("asks for the password before an active factor is replaced or turned off, and before new codes are made for it", (panel) =>
+  test("asks for the password before a change of an active factor", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const { codes } = yield* enrol(panel, held)
@@ -181,7 +181,7 @@ describe.each(databases)("the page of one's own account on $name", (backend) => 
       assert.isTrue(isBeside(yield* send(panel, held, `${page}/factor/codes`, right), 409, "mfa_not_enrolled"))
     }))
 
-  test("makes a token after a password check, shows it once, and revokes it", (panel) =>
+  test("shows a new token once", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const asked = { ...right, name: "ci", role: "viewer", expiresInDays: "30", allowedAddresses: "" }

@@ -27,7 +27,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.notInclude(told.text, "CSV")
     }))
 
-  test("list accounts by filters, which the second page, the exports and the form keep", ({ ask }) =>
+  test("keep the filters on the second page, in the exports and in the form", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (let made = 0; made < 51; made++) yield* account
@@ -102,7 +102,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/accounts/${nobody}/orders`, held)).status, 404)
     }))
 
-  test("change contacts, one on each line, and show errors beside the form", ({ ask }) =>
+  test("change the contacts of an account", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const held = yield* entered({ ask }, "otto", "operator")

@@ -41,7 +41,7 @@ const list = (nextUpdate: number) =>
 describe.each(databases)("the page of authorities on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  test("says that there is no CA, and which signer is used instead", (panel) =>
+  test("says that the service has no CA of its own", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       assert.include(wordsOf(yield* panel.ask("/ui/authorities", held)), "This service has no CA of its own")
@@ -82,7 +82,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(wordsOf(first), "1 revocation lists stopped")
     }))
 
-  test("shows the number and the times of the list, and the certificates that are not yet on it", (panel) =>
+  test("shows the number of the list and the revocations that are not yet on it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
@@ -120,7 +120,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.notInclude(later, "Profiles that others sign for")
     }))
 
-  test("says that the chain of a CA has expired, and not that everything is in order", (panel) =>
+  test("says that the chain of a CA has expired", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)

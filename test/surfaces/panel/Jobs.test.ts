@@ -81,7 +81,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.notInclude((yield* ask(`/ui/jobs/${id}`, operator)).text, "It is due already")
     }))
 
-  test("list jobs below the state of the queue, and refresh while one of them can change", ({ ask }) =>
+  test("refresh while one of the listed jobs can change", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const { id } = yield* finalized

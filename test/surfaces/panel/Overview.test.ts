@@ -161,7 +161,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepStrictEqual(states.map(([, state]) => state), ["bad", "wait", "wait", "bad"])
     }))
 
-  test("says how long a CA certificate is valid, and warns in the last ninety days", (panel) =>
+  test("warns in the last ninety days of a CA certificate", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const tile = (days: number) =>
@@ -247,7 +247,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepInclude(yield* tile, { state: "bad", words: "1 revocation lists expired" })
     }))
 
-  test("shows the trend of each period and profile, with the same numbers as a table", (panel) =>
+  test("shows the trend of each period and profile", (panel) =>
     Effect.gen(function*() {
       yield* row(startsAt - 5, "certificate_issued")
       yield* row(startsAt - 5, "certificate_issued", "success", "other")

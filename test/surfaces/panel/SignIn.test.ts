@@ -93,7 +93,7 @@ describe("the panel", () => {
       assert.strictEqual((yield* ask("/ui/orders", { cookie: second })).status, 200)
     }))
 
-  test("shows the form again when the password is wrong, with the name and without the password", ({ ask }) =>
+  test("shows the form again when the password is wrong, without that password", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const told = yield* ask("/ui/login", signIn({ password: "not the password" }))
@@ -122,7 +122,7 @@ describe("the panel", () => {
       assert.include(told.text, "try again in 300 seconds")
     }))
 
-  test("ends the session at a sign-out, which requires the token of the session", ({ ask }) =>
+  test("ends the session at a sign-out", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const refused = yield* ask("/ui/logout", { method: "POST", cookie: held.cookie })

@@ -12,7 +12,7 @@ describe.each(databases)("the page of workers on $name", (backend) => {
   const present = (owner: string, roles: string, version: string, now = startsAt) =>
     workers.present({ owner, roles, version, startedAt: startsAt - 100, now })
 
-  test("says that issuance waits while there is no worker, and how to start one", (panel) =>
+  test("says that issuance waits while there is no worker", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const none = yield* panel.ask("/ui/workers", { cookie: held.cookie })
@@ -31,7 +31,7 @@ describe.each(databases)("the page of workers on $name", (backend) => {
       assert.notInclude(wordsOf(live), "different versions")
     }))
 
-  test("says that running processes have different versions, and ignores stopped ones", (panel) =>
+  test("says that running processes have different versions", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* present("a:1:x", "worker", "0.1.0")
@@ -53,7 +53,7 @@ describe.each(databases)("the page of workers on $name", (backend) => {
       assert.include(text, "⟨U+202E⟩⟨U+E0041⟩")
     }))
 
-  test("is sent as a fragment if only that is requested, and requires a session", (panel) =>
+  test("is sent as a fragment if only the fragment is requested", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const fragment = yield* panel.ask("/ui/workers", { cookie: held.cookie, headers: { "hx-request": "true" } })

@@ -73,7 +73,7 @@ describe("a chart of a trend", () => {
     assert.isAtLeast(Number(height), 2)
   })
 
-  it("marks periods without data, and never draws them as zero", () => {
+  it("never draws periods without data as zero", () => {
     const { rows, svg, totals } = trendChart([bar(0, { issued: 9, isKept: false }), bar(1, { issued: 2 })], day)
     assert.include(svg, "not kept</text>")
     assert.include(svg, "<title>1 Nov UTC: not kept</title>")
