@@ -83,7 +83,7 @@ describe("the metrics of the service", () => {
     assert.deepStrictEqual(missing, [])
   })
 
-  it("are filtered by the selected profile and data source, except that connections have no profile", () => {
+  it("can be selected on the dashboard by data source and profile, but connections not by profile", () => {
     assert.deepStrictEqual(dashboard.templating.list.map(({ name }) => name), ["datasource", "profile"])
     assert.notInclude(read("deploy/grafana/acme-svc.json"), "__inputs")
     for (const query of queries.filter((one) => one.includes("pool_connections"))) assert.notInclude(query, "$profile")

@@ -54,7 +54,7 @@ describe("package-lock.json", () => {
     assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
   })
 
-  it("has exactly one version of every package", () => {
+  it("belongs to manifests with an exact version of every package", () => {
     for (const section of ["dependencies", "devDependencies", "optionalDependencies"]) {
       for (const [name, version] of Object.entries({ ...manifest[section], ...runtime[section] })) {
         assert.match(version, /^\d+\.\d+\.\d+(?:-[\w.]+)?$/, name)

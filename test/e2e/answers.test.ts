@@ -136,7 +136,7 @@ describe("the headers of an answer", () => {
     assert.match(posted, /^HTTP\/1\.1 400 [^]*An order names at least one identifier\./)
   })
 
-  it("do not change because of a forged host, method or request id", async () => {
+  it("do not depend on a forged host, a forged method or an unusable request id", async () => {
     const forged = await http.send(session.directoryUrl, {
       headers: {
         "host": "evil.example",

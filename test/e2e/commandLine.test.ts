@@ -30,7 +30,7 @@ describe("the command line", () => {
     }
   })
 
-  it("has help for every command, with an example, the exit codes and only flags that exist", async () => {
+  it("has help with its commands, and with an example and the exit codes of a command", async () => {
     const { code, stdout } = await runToEnd(["--help"], { config: null })
     assert.strictEqual(code, 0)
     for (
@@ -125,7 +125,7 @@ describe("the command line", () => {
     assert.deepStrictEqual([code, stderr], [0, ""])
   })
 
-  it.each(["bash", "fish", "zsh"])("prints completions for %s that name every command", async (shell) => {
+  it.each(["bash", "fish", "zsh"])("prints completions for %s that name the commands", async (shell) => {
     const { code, stdout } = await commandLine(["completions", shell], { config: null })
     assert.strictEqual(code, 0)
     for (const command of ["serve", "init", "migrate", "profile", "health", "eab"]) assert.include(stdout, command)

@@ -164,7 +164,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.notInclude(commands.said.join(""), hmacKey)
   })
 
-  it("ask before they delete, and need --yes if there is no terminal", async () => {
+  it("delete only with --yes if there is no terminal", async () => {
     const { kid } = await commands.create("--label", "deleted")
     for (const flags of [[], ["--deactivate-accounts"], ["--delete-accounts"]]) {
       assert.match(await commands.refused(2, "eab", "delete", kid, ...flags), /--yes/)
@@ -228,7 +228,7 @@ describe("eab", () => {
     assert.match(made.hmacKey, /^[\w-]{43}$/)
   })
 
-  it("create accepts a label of 1 to 256 characters without control characters", async () => {
+  it("create refuses a label that is blank, too long or has control characters", async () => {
     await Promise.all(["", " ", "a\nb", "a\u0085b", "a".repeat(257)].map(async (label) => {
       assert.match(await commands.refused(2, "eab", "create", "--label", label), /--label/)
     }))
@@ -294,7 +294,7 @@ describe("eab", () => {
     await commands.refused(2, "eab", "show")
   })
 
-  it("create is the only command that prints a secret, at every log level", async () => {
+  it("create is the only command that prints a secret, even at the log level trace", async () => {
     const { hmacKey, kid } = await commands.create("--label", "secret")
     for (
       const words of [["list"], ["list", "--json"], ["show", kid], ["show", kid, "--json"], ["revoke", kid], [

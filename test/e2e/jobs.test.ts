@@ -75,7 +75,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.match(await ends(0, "jobs", "queue"), /^challenge_validate +[1-9]/m)
   })
 
-  it("ask before they cancel a job", async () => {
+  it("cancel a job only with --yes if there is no terminal", async () => {
     const { job, order } = await waiting("cancelled.example")
     assert.include(await ends(2, "jobs", "cancel", job.id), "--yes")
     assert.strictEqual((await session.order(order.url)).status, "pending")

@@ -150,7 +150,7 @@ describe.each(databases)("the service, with many requests at once, $name", ({ fr
     }
   })
 
-  it("ends the unfinished orders of a deactivated account", async () => {
+  it("refuses an account that is deactivated while it finalizes an order", async () => {
     const leaving = await session.another()
     await leaving.register()
     const names = ["leaving.example"]

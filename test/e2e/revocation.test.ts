@@ -273,7 +273,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(await ends(0, "order", "list", "--profile", "nowhere"), /^0 of 0 row\(s\)\.$/m)
     })
 
-    it("order list --expiring-in lists the certificates that expire soon, and their replacements", async () => {
+    it("order list --expiring-in lists the certificates that expire in the given time", async () => {
       interface Ending {
         readonly orderId: string
         readonly daysRemaining: number
@@ -323,7 +323,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(error.error, "refused")
     })
 
-    it("order chain prints PEM that OpenSSL accepts, and ends with 3 if the order has no certificate", async () => {
+    it("order chain prints the chain, and ends with 3 if the order has no certificate", async () => {
       assert.strictEqual((await ends(0, "order", "chain", id)).trim(), chain.trim())
       assert.include(await ends(3, "order", "chain", pending), "There is no certificate of order")
       await ends(3, "order", "chain", absent)
@@ -383,7 +383,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       for (const each of chains) assert.include(check(each, list), "certificate revoked")
     })
 
-    it("crl list prints every member as JSON and as text", async () => {
+    it("crl list prints the list as JSON and as text", async () => {
       const page = await json<Page<CrlObject>>("crl", "list", "--json")
       assert.deepInclude(page, { total: 1, limit: 1, offset: 0 })
       const [list] = page.items

@@ -147,7 +147,7 @@ describe("transfer", () => {
     }
   })
 
-  it("reads the password from the same places as PostgreSQL's own clients", async () => {
+  it("reads the password from PGPASSWORD", async () => {
     const { directory, ends } = place()
     const [from, to] = [sqliteUrl(), new URL(await freshPostgresUrl())]
     await ends(0, from, "migrate")

@@ -205,7 +205,7 @@ describe("replaceFile", () => {
 })
 
 describe("readTextFile", () => {
-  it.effect("follows links, and says who else may read the file", () =>
+  it.effect("follows links, and says whether others may use the file", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")

@@ -53,7 +53,7 @@ describe("a request for JSON", () => {
       })
     }))
 
-  it.live("fails with the beginning of the body if the answer is not JSON", () =>
+  it.live("gives the beginning of a body that is not JSON", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         response.writeHead(url === "/" ? 302 : 200, { location: "/elsewhere" }).end(`a\n\u001b[31m${"b".repeat(500)}`)

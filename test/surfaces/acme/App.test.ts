@@ -196,7 +196,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("serves /health and / outside of every profile", () =>
+  test("answers /health and / without the database and without a slot", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE nonces RENAME TO away")
       const none = yield* surfaceOf(config, 0)

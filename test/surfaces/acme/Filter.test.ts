@@ -131,7 +131,7 @@ filter.rule.inside = { when = "office", then = "allow" }
   )
 
   test(
-    "never refuses a profile without a filter, a path outside every profile, or /health",
+    "never refuses /health or a path outside every profile",
     (surface) =>
       Effect.gen(function*() {
         const from = (path: string) => surface.handle(requestOf("GET", path, { clientIp: "203.0.113.1" }))

@@ -38,7 +38,7 @@ describe("a body of the API", () => {
 
   // A search for the end of every string in this text would take a second, and the process would serve no other request
   // meanwhile.
-  it("is read only up to the first error if it is not JSON", () => {
+  it("is refused as not JSON before its nesting is checked", () => {
     assert.deepStrictEqual(read("[".repeat(40)), Result.fail("The body is not JSON."))
     assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Result.fail("The body is not JSON."))
   })

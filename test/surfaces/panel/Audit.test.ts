@@ -65,7 +65,7 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/audit?until=2027-01-16&outcome=failure", late)).status, 200)
     }))
 
-  test("refuse invalid filters with a message beside the filters", ({ ask }) =>
+  test("refuse invalid filters", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const bad of ["event=none", "outcome=maybe", "since=yesterday", "orderId=x", "requestId=%00"]) {

@@ -281,7 +281,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       }
     }))
 
-  test("is the same for every role", (panel) =>
+  test("is shown to every role", (panel) =>
     Effect.gen(function*() {
       for (const role of ["viewer", "operator", "admin"] as const) {
         const held = yield* entered(panel, role, role)

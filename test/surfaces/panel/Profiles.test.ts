@@ -42,7 +42,7 @@ enabled = false
 describe("the page of profiles", () => {
   const { test } = usePanel(sqlite, toml)
 
-  test("shows each endpoint, and warns of one without validation", (panel) =>
+  test("shows each endpoint that is served", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const page = yield* panel.ask("/ui/profiles", held)

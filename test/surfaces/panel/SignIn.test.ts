@@ -157,7 +157,7 @@ describe("the panel", () => {
       assert.include(told.text, "<code>busy</code>")
     }))
 
-  test("allows only its own scripts, styles and frames, and is never cached", ({ ask }) =>
+  test("allows only its own scripts and styles, no frames and no cache", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/login")
       for (const one of [told, yield* ask("/ui/login/"), yield* ask("/ui/login", { isLate: true })]) {
