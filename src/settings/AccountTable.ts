@@ -10,18 +10,26 @@ export const limits = Schema.Struct({
   accounts_per_network: integer(
     0,
     { min: 0 },
-    "New accounts from one network, the /24 of an IPv4 address or the /48 of an IPv6 one; 0 means no limit."
+    "How many accounts one network may make within the window. A network is the /24 of an IPv4 address or the /48 of an IPv6 address. 0 means no limit."
   ),
-  orders_per_account: integer(0, { min: 0 }, "New orders of one account; 0 means no limit."),
-  names_per_account: integer(0, { min: 0 }, "Names in new orders of one account; 0 means no limit."),
+  orders_per_account: integer(
+    0,
+    { min: 0 },
+    "How many orders one account may make within the window. 0 means no limit."
+  ),
+  names_per_account: integer(
+    0,
+    { min: 0 },
+    "How many names the new orders of one account may have within the window. 0 means no limit."
+  ),
   pending_authorizations_per_account: integer(
     0,
     { min: 0 },
-    "Pending authorizations of one account at any time; 0 means no limit."
+    "How many pending authorizations one account may have at any time. 0 means no limit."
   ),
   orders_per_replacement: count(
     5,
-    "New orders that replace one certificate (RFC 9773). They count in no other limit, and are counted where another limits orders."
+    "How many orders may be made within the window to replace one certificate (RFC 9773). Such orders count in no other limit. This key has an effect only if another key limits orders."
   )
 })
 
@@ -29,8 +37,8 @@ export const limits = Schema.Struct({
 export const account = Schema.Struct({
   algorithms: words(
     ["ES256", "RS256"],
-    { offered: accountAlgorithms },
-    "Algorithms with which clients may sign their requests; ES256 is one of them (RFC 8555 section 6.2)."
+    { offered: signatureAlgorithms },
+    "Algorithms with which clients may sign their requests. ES256 must be one of them (RFC 8555 section 6.2)."
   )
 })
 

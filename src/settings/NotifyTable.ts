@@ -93,7 +93,7 @@ const textBody = `{"text": {{ message | tojson }}}`
 
 const events = someWords(
   notificationEvents,
-  "Events that are delivered. An empty list means none.",
+  "Events that are delivered. With an empty list, no events are delivered.",
   usualEvents
 )
 
@@ -103,7 +103,7 @@ const webhook = Schema.Struct({
   body: secret(
     textBody,
     anyText,
-    "Template of the body: its variables are message, hook and every member of the event."
+    "Template of the body. Its variables are message, hook and every member of the event."
   ),
   events,
   timeout_ms: milliseconds(5000, "Time limit of one attempt, including the connection."),
@@ -117,12 +117,15 @@ const webhook = Schema.Struct({
 
 const custom = Schema.Struct({
   script_path: text("", orEmpty(path), "Program to run. Required for an entry that is enabled."),
-  args: secrets([], anyText, "Its arguments."),
+  args: secrets([], anyText, "Arguments of the program."),
   events,
-  timeout_ms: milliseconds(5000, "Time limit of one run; then its process group is killed."),
+  timeout_ms: milliseconds(
+    5000,
+    "Time limit of one run. After that, the service kills the process group of the program."
+  ),
   retry: flag(
     false,
-    "Run it again for an event for which it failed: by its exit code, by a signal or at its timeout_ms."
+    "Run the program again if it failed for an event: by its exit code, by a signal or at its timeout_ms."
   )
 })
 
@@ -132,10 +135,10 @@ const email = Schema.Struct({
   smtp_security: word(
     "starttls",
     { offered: ["starttls", "tls", "none"] },
-    "starttls never sends without TLS. The certificate of the server is always verified."
+    "With starttls and tls, no mail is sent without TLS. The certificate of the server is always verified."
   ),
-  smtp_username: text("", anyText, "Name to sign in with. Empty: no sign-in."),
-  smtp_password: secret("", anyText, "Password to sign in with."),
+  smtp_username: text("", anyText, "User name at the mail server. Empty: the service does not sign in."),
+  smtp_password: secret("", anyText, "Password at the mail server."),
   from: text("", orEmpty(mailbox), "Sender: an address, or Name <address>. Required with email."),
   to: texts([], mailbox, "Recipients. Required with email."),
   events,
@@ -143,7 +146,10 @@ const email = Schema.Struct({
 })
 
 const common = {
-  enabled: someWords(["email", "webhook", "custom"], "Backends that deliver. Empty: nothing is told to anybody."),
+  enabled: someWords(
+    ["email", "webhook", "custom"],
+    "Backends that deliver notifications. Empty: the service sends no notifications."
+  ),
   webhook_enabled: texts([], entryName, "Names of the webhooks in use, in this order."),
   custom_enabled: texts([], entryName, "Names of the scripts in use, in this order."),
   template_dir: text("", orEmpty(path), "Folder whose files replace message templates of the same name."),
@@ -159,13 +165,17 @@ const expiry = Schema.Struct({
   lead_days: integer(
     0,
     { min: 0, max: 3650 },
-    "Tells of certificates that end within this many days (certificates_expiring). 0: nothing is told of them."
+    "The digest lists certificates that expire within this many days (event certificates_expiring). 0: there is no digest."
   ),
   interval_days: integer(7, { min: 1, max: 365 }, "Days from one digest to the next."),
-  max_entries: integer(50, { min: 1, max: 1000 }, "Most certificates in one digest. Its total counts all of them."),
+  max_entries: integer(
+    50,
+    { min: 1, max: 1000 },
+    "Highest number of certificates that one digest lists. Its total counts all certificates."
+  ),
   to_contacts: flag(
     false,
-    "Also writes to the mail contacts of the account, at most once a week about a certificate. Needs email."
+    "Also write to the mail contacts of the account, at most once a week about a certificate. Needs email."
   )
 })
 

@@ -48,18 +48,18 @@ const names: Names = {
 const check = Schema.Struct({
   type: choice(
     ["allowed_ip", "path", "reverse_dns", "identifiers", "eab", "ipam", "custom"],
-    "What the check looks at. Required."
+    "Type of the check: what it looks at. Required."
   ),
   stages: someWords(
     ["connection", "identifiers"],
-    "When the check is asked: connection is every request, identifiers is newOrder and finalize. Empty: the usual stages of its type."
+    "When the check runs: connection is every request, identifiers is newOrder and finalize. Empty: the usual stages of its type."
   ),
   allow: texts(
     [],
     anyText,
-    "Values that pass; empty means no constraint. Addresses and CIDR blocks for allowed_ip, globs for path, reverse_dns, identifiers and eab."
+    "Values that pass. Empty: every value passes. For allowed_ip these are addresses and CIDR blocks; for path, reverse_dns, identifiers and eab they are globs."
   ),
-  deny: texts([], anyText, "Values that fail, even if allow has them. Same syntax as allow."),
+  deny: texts([], anyText, "Values that fail, even if allow lists them. The syntax is that of allow."),
   allow_regex: texts([], anyText, "Regular expressions of values that pass too. For reverse_dns, identifiers and eab."),
   deny_regex: texts([], anyText, "Regular expressions of values that fail too. For reverse_dns, identifiers and eab."),
   require_forward_confirm: flag(true, "For reverse_dns: a name counts only if it resolves to the client's address."),
@@ -74,22 +74,30 @@ const check = Schema.Struct({
   allow_wildcards: flag(false, "For identifiers: names that begin with *. may pass."),
   kids: texts([], anyText, "For eab: key identifiers that pass in addition to allow."),
   require_active: flag(false, "For eab: a revoked credential fails."),
-  script_path: text("", orEmpty(path), "For custom: the program to run. Required there."),
-  args: secrets([], anyText, "For custom: its arguments."),
-  pass_stdin: flag(true, "For custom: also pass the question on standard input, as JSON.")
+  script_path: text("", orEmpty(path), "For custom: the program to run. Required for this type."),
+  args: secrets([], anyText, "For custom: arguments of the program."),
+  pass_stdin: flag(true, "For custom: also pass the question to the program on standard input, as JSON.")
 })
 
 const rule = Schema.Struct({
   when: text("", anyText, "Names of checks joined by and, or, not and parentheses. Required."),
-  then: choice(["allow", "deny"], "The answer when the condition is true. Required."),
-  message: text("", anyText, "The message for a refused client."),
-  mode: word("enforce", { offered: ["enforce", "warn"] }, "warn only logs that the condition was true.")
+  then: choice(["allow", "deny"], "The verdict if the condition is true. Required."),
+  message: text("", anyText, "The message that a refused client gets."),
+  mode: word(
+    "enforce",
+    { offered: ["enforce", "warn"] },
+    "enforce applies the rule. warn only logs that its condition was true."
+  )
 })
 
 /** The keys of `[filter]`. */
 export const filter = Schema.Struct({
-  rules: texts([], entryName, "Names of the rules in force, in the order they are tried. Empty: nothing is filtered."),
-  default: word("deny", { offered: ["allow", "deny"] }, "The answer when rules apply but none decides."),
+  rules: texts(
+    [],
+    entryName,
+    "Names of the rules in force, in the order in which they are tried. Empty: nothing is filtered."
+  ),
+  default: word("deny", { offered: ["allow", "deny"] }, "The verdict if rules apply but none of them decides."),
   trusted_proxies: texts([], addressOrCidr, "Peers whose forwarded_header is trusted."),
   forwarded_header: text("x-forwarded-for", headerName, "Header in which such a peer names the client's address."),
   check: entries(names, check),
@@ -108,7 +116,7 @@ export const ipam = Schema.Struct({
   backend: word(
     "",
     { offered: ["", "netbox", "phpipam", "custom"] },
-    "Inventory that says which names an address owns; checks of type ipam ask it."
+    "Inventory that says which names an address owns. Checks of type ipam use it."
   ),
   timeout_ms: milliseconds(5000, "Time limit of one whole look-up, including all its requests."),
   netbox: Schema.Struct({
@@ -118,7 +126,7 @@ export const ipam = Schema.Struct({
     sources: words(
       sources,
       { offered: [...sources, "vip", "fhrp"] },
-      "Where names are taken from: the address, its device, the device's virtual addresses, its redundancy groups."
+      "Where names are taken from: the address (dns_name, custom_field), its device (device), the device's virtual addresses (vip), or its redundancy groups (fhrp)."
     ),
     vip_roles: texts(
       ["vip", "vrrp", "hsrp", "glbp", "carp", "anycast"],
@@ -135,12 +143,12 @@ export const ipam = Schema.Struct({
     sources: words(
       sources,
       { offered: sources, unoffered: ["vip", "fhrp"] },
-      "Where names are taken from: the address and its device."
+      "Where names are taken from: the address (dns_name, custom_field) or its device (device)."
     ),
     ...tls
   }),
   custom: Schema.Struct({
     script_path: text("", orEmpty(path), "Program that prints the names of an address. Required with backend custom."),
-    args: secrets([], anyText, "Its arguments.")
+    args: secrets([], anyText, "Arguments of the program.")
   })
 })

@@ -21,7 +21,7 @@ const subject = Schema.Struct({
   common_name: text(
     "ACME Service Local CA",
     orEmpty(commonName),
-    "Common name of a generated CA. Here and below, an empty value is left out, but not all of them are."
+    "Common name of a generated CA. An empty part of the subject is left out, but at least one part must not be empty."
   ),
   organization: text("", anyText, "Organization of a generated CA."),
   organizational_unit: text("", anyText, "Organizational unit of a generated CA."),
@@ -37,41 +37,45 @@ export const signer = Schema.Struct({
     cert_path: text(
       "ca.pem",
       path,
-      "CA certificate, PEM, followed by its chain. It and the key must both exist, or neither."
+      "CA certificate, PEM, followed by its chain. Either both the certificate and its key exist, or neither."
     ),
-    key_path: text("ca.key", path, "CA key, PEM. Both are generated when neither exists."),
+    key_path: text(
+      "ca.key",
+      path,
+      "CA key, PEM. If neither the certificate nor the key exists, the service makes both."
+    ),
     key_type: word(
       "ecdsa-p256",
       { offered: ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"] },
-      "Kind of a generated key; no effect on an existing key."
+      "Kind of a key that the service makes. It has no effect on an existing key."
     ),
     leaf_validity_days: integer(90, { min: 1, max: 3653 }, "Lifetime of issued certificates."),
     crl_path: text(
       "ca.crl",
       path,
-      "File to which the revocation list is exported, PEM. The record of the last list is beside it, with .issued at its end."
+      "File to which the revocation list is exported, PEM. The record of the last list is the file of the same name with .issued at its end."
     ),
     crl_der_path: text(
       "",
       orEmpty(path),
-      "File to which the revocation list is exported in DER too, for web servers. Empty: none."
+      "File to which the revocation list is also exported in DER, for web servers. Empty: no such file."
     ),
     crl_distribution_points: texts(
       [],
       normalUrl,
-      "URLs of the revocation list, included in certificates that are issued from then on."
+      "URLs of the revocation list that new certificates contain."
     ),
     ca_issuer_urls: texts(
       [],
       normalUrl,
-      "URLs of the CA certificate in DER, included in certificates that are issued from then on."
+      "URLs of the CA certificate in DER that new certificates contain."
     ),
     key_source: word("file", { offered: ["file"], unoffered: ["pkcs11"] }, "Where the key of the CA is stored."),
     subject
   }),
   custom: Schema.Struct({
     script_path: text("", orEmpty(path), "Program that signs and revokes. Required with backend custom."),
-    args: secrets([], anyText, "Its arguments."),
+    args: secrets([], anyText, "Arguments of the program."),
     timeout_ms: milliseconds(5000, "Time limit of one run of the program."),
     supports_crl: flag(false, "The program answers the hook crl: GET /crl serves its output."),
     supports_renewal_info: flag(false, "The program answers the hook renewal_info, which says when to renew.")
@@ -81,47 +85,51 @@ export const signer = Schema.Struct({
     account_key_path: text(
       "upstream_account.key",
       path,
-      "Key of the account at the upstream, PEM; created when it is absent. The account's URL is stored beside it."
+      "Key of the account at the upstream, PEM. If the file does not exist, the service makes the key. The account's URL is in a file beside it."
     ),
-    contact: texts([], contactUri, "Contacts that are sent when the account is created."),
+    contact: texts([], contactUri, "Contacts with which the account is made."),
     challenge_strategy: word(
       "bypass",
       { offered: ["bypass", "http01", "dns01"] },
-      "How control of names is proved to the upstream; bypass when the upstream believes this service without proof."
+      "How the service proves control of names to the upstream. bypass is for an upstream that requires no proof from this service."
     ),
-    poll_interval_ms: milliseconds(2000, "How often the upstream is asked for the state of an order."),
+    poll_interval_ms: milliseconds(2000, "How often the service asks the upstream for the state of an order."),
     poll_timeout_secs: count(300, "Time limit of one issuance at the upstream, including retries."),
     revocation_reasons: flag(
       true,
-      "The upstream is told the reason of a revocation; false for one that takes none, such as OpenBao. Here it is kept in any case."
+      "Whether the upstream gets the reason of a revocation. Set false for an upstream that accepts no reason, such as OpenBao. The service itself always stores the reason."
     ),
     eab: Schema.Struct({
-      kid: text("", anyText, "Key identifier of a credential from the upstream; used at the first start only."),
+      kid: text("", anyText, "Key identifier of a credential from the upstream. It is used only at the first start."),
       hmac_key: secret(
         "",
         orEmpty(hmacKey),
-        "Key of that credential, base64url or base64; better given to `upstream register`."
+        "HMAC key of that credential, base64url or base64. It is better to give this key to `upstream register`."
       )
     }),
     dns01: Schema.Struct({
-      provider: word("rfc2136", { offered: ["rfc2136"] }, "How records are created."),
+      provider: word("rfc2136", { offered: ["rfc2136"] }, "How the service creates DNS records."),
       challenge_alias: text(
         "",
         orEmpty(aliasName),
         "Name at which every challenge is published instead of the ordered name."
       ),
       propagation: Schema.Struct({
-        mode: word("none", { offered: ["none", "delay"] }, "Whether to wait before the upstream is asked to validate."),
-        delay_secs: integer(30, { min: 0 }, "How long to wait, with mode delay.")
+        mode: word(
+          "none",
+          { offered: ["none", "delay"] },
+          "Whether to wait before the service asks the upstream to validate."
+        ),
+        delay_secs: integer(30, { min: 0 }, "How long to wait if mode is delay.")
       }),
       rfc2136: Schema.Struct({
         server: text("", orEmpty(hostPort), "DNS server that accepts updates. Required with dns01."),
         zone: text("", orEmpty(zoneName), "Zone in which the records are created. Required with dns01."),
         tsig_key_name: text("", orEmpty(keyName), "Name of the key that signs the updates. Required with dns01."),
-        tsig_key_secret: secret("", orEmpty(base64Secret), "The key, standard base64. Required with dns01."),
+        tsig_key_secret: secret("", orEmpty(base64Secret), "Secret of that key, standard base64. Required with dns01."),
         tsig_algorithm: choice(
           ["hmac-sha256", "hmac-sha384", "hmac-sha512"],
-          "Algorithm of the key; empty means hmac-sha256."
+          "Algorithm of that key. Empty: hmac-sha256."
         )
       })
     })

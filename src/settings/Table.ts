@@ -57,13 +57,17 @@ const deniedByDefault = [
 ]
 
 const order = Schema.Struct({
-  max_identifiers: count(100, "Names one order may ask for."),
+  max_identifiers: count(100, "Highest number of names in one order."),
   validity_seconds: count(604800, "Lifetime of an order."),
-  retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever."),
+  retention_days: integer(
+    30,
+    { min: 0 },
+    "An order without a certificate is deleted this many days after its expiry. 0 keeps such orders for ever."
+  ),
   finalize_wait_ms: integer(
     0,
     { min: 0 },
-    "How long the answer to finalize waits for the certificate; it then has the order as it is. 0 answers at once."
+    "How long the answer to finalize waits for the certificate. After that, the answer has the order as it is. 0 means no wait."
   )
 })
 
@@ -71,47 +75,58 @@ const challenge = Schema.Struct({
   enabled: words(
     ["http-01"],
     { offered: ["http-01", "dns-01", "tls-alpn-01"] },
-    "Challenge types offered to clients, in this order."
+    "Types of challenges that clients are offered, in this order."
   ),
   bypass: flag(
     false,
-    "Accept every challenge unchecked: anyone who reaches the server gets any certificate. For tests."
+    "Accept every challenge without a check: everybody who reaches the server gets any certificate. For tests."
   ),
-  timeout_ms: milliseconds(5000, "Time limit of one validation attempt; must be less than server.request_timeout_ms."),
+  timeout_ms: milliseconds(
+    5000,
+    "Time limit of one validation attempt. It must be less than server.request_timeout_ms."
+  ),
   answer_wait_ms: integer(
     0,
     { min: 0 },
-    "How long the answer to a request that starts a validation waits for the result. 0 answers at once."
+    "How long the answer to a request that starts a validation waits for the result. 0 means no wait."
   ),
-  max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
+  max_in_flight_per_account: integer(
+    32,
+    { min: 0 },
+    "How many validations of one account may run at once. 0 means no limit."
+  ),
   denied_addresses: texts(
     deniedByDefault,
     addressOrCidr,
-    "Addresses to which a validation never connects, even if allowed_addresses has them."
+    "Addresses to which a validation never connects, even if allowed_addresses lists them."
   ),
   allow_loopback: flag(
     false,
-    "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
+    "Let validations connect to this host too: to loopback, and to the addresses on which the service listens."
   ),
   allowed_addresses: texts(
     [],
     addressOrCidr,
-    "When not empty, the only addresses to which a validation connects, except the denied ones."
+    "If this list is not empty, a validation connects only to these addresses, except the denied ones."
   ),
   http_01: Schema.Struct({
-    port: port(80, "Port from which the token is fetched; 80 is the standard."),
+    port: port(80, "Port from which the token is fetched. The standard port is 80."),
     https_port: port(443, "Port for connections after a redirect to https."),
     follow_redirects: flag(true, "Follow redirects of the client's web server."),
-    max_redirects: count(5, "Redirects followed in one attempt."),
-    max_response_bytes: count(4096, "How many bytes of an answer's body are read.")
+    max_redirects: count(5, "How many redirects are followed in one attempt."),
+    max_response_bytes: count(4096, "How many bytes of the body of an answer are read.")
   }),
   tls_alpn_01: Schema.Struct({
-    port: port(443, "Port for connections; 443 is the standard.")
+    port: port(443, "Port for connections. The standard port is 443.")
   })
 })
 
 const meta = Schema.Struct({
-  terms_of_service: text("", orEmpty(httpUrl), "URL of the terms; when set, clients must agree to them."),
+  terms_of_service: text(
+    "",
+    orEmpty(httpUrl),
+    "URL of the terms of service. If it is set, clients must agree to the terms."
+  ),
   website: text("", orEmpty(httpUrl), "URL about this service, shown to clients."),
   caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
 })
@@ -138,46 +153,46 @@ export const Table = Schema.Struct({
     pool_max: integer(
       10,
       { min: 1, max: 1000 },
-      "Connections of one process. Two at most read for listings and metrics; on SQLite only one writes."
+      "Highest number of connections of one process. At most two of them are for lists and metrics. On SQLite only one connection writes."
     ),
-    acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
+    acquire_timeout_ms: milliseconds(5000, "How long a request waits for a connection before it fails."),
     statement_timeout_ms: milliseconds(
       30000,
-      "PostgreSQL: time limit of one statement. A lower one of the server, the role or the database counts."
+      "PostgreSQL: time limit of one statement. If the server, the role or the database has a lower limit, the lower limit counts."
     ),
     lock_timeout_ms: milliseconds(
       10000,
-      "PostgreSQL: how long a statement waits for a lock. A lower one of the server, the role or the database counts."
+      "PostgreSQL: how long a statement waits for a lock. If the server, the role or the database has a lower limit, the lower limit counts."
     ),
     idle_in_transaction_timeout_ms: milliseconds(
       30000,
-      "PostgreSQL: how long a transaction may wait for its next statement. A lower one of the server, the role or the database counts."
+      "PostgreSQL: how long a transaction may wait for its next statement. If the server, the role or the database has a lower limit, the lower limit counts."
     ),
     pooling: word(
       "session",
       { offered: ["session", "transaction"] },
-      "transaction is for a proxy that assigns a connection to each transaction; no effect on SQLite."
+      "PostgreSQL: session is for a direct connection. transaction is for a proxy that assigns a connection to each transaction."
     ),
     listen_url: secret(
       "",
       orEmpty(postgresUrl),
-      "PostgreSQL: the same database, past a proxy that pools transactions, for the connection of a worker that hears of new jobs. Empty: database.url, or polling with pooling = \"transaction\"."
+      "PostgreSQL: URL of the same database without the proxy that pools transactions. Workers listen there for new jobs. Empty: workers listen at database.url, or poll if pooling is transaction."
     ),
     read_url: secret(
       "",
       orEmpty(postgresUrl),
-      "PostgreSQL: a standby of the same database, for lists and pages of operators that may lack the last changes. Empty: database.url answers all reads."
+      "PostgreSQL: URL of a standby of the same database. Lists and pages of operators that may lack the last changes are read there. Empty: everything is read from database.url."
     ),
     read_max_lag_seconds: integer(
       30,
       { min: 1, max: 300 },
-      "How far behind that standby may be. Beyond it, database.url answers."
+      "How far the standby of read_url may be behind. If it is further behind, the service reads from database.url."
     ),
     sqlite: Schema.Struct({
       synchronous: word(
         "full",
         { offered: ["full", "grouped", "normal"] },
-        "full: every commit is on the disk before it is answered. grouped: the same, but many commits share one wait for the disk, and other requests continue meanwhile; all processes on the file must have this setting. normal: a power loss can undo the last commits, including issued certificates and revocations. No effect on PostgreSQL."
+        "SQLite only. full: every commit is on the disk before its request is answered. grouped: the same, but many commits share one wait for the disk, and other requests continue meanwhile; all processes on the file must have this setting. normal: a power loss can undo the last commits, including issued certificates and revocations."
       )
     })
   }),
@@ -185,38 +200,42 @@ export const Table = Schema.Struct({
     bind_address: text("[::]:3000", bindAddress, "Address to listen on; port 0 asks for a free port."),
     reuse_port: flag(
       false,
-      "Let further processes with the acme role listen on this address and on publish.bind_address; the kernel divides connections among them."
+      "Let several processes with the acme role listen on this address and on publish.bind_address. The kernel divides connections among these processes."
     ),
     processes: integerOr(
       "auto",
       1,
       { min: 1, max: 256 },
-      "Processes of serve that answer ACME clients on one socket, under a parent that starts them again; auto is one for each core. More than 1 needs PostgreSQL, and each process has its own database.pool_max connections."
+      "Number of processes that serve starts to answer ACME clients on one socket. If it is above 1, a parent starts a process again when it ends. auto means one process for each core. More than 1 needs PostgreSQL, and each process has its own database.pool_max connections."
     ),
     base_url: text(
       "http://localhost:3000",
       baseUrl,
-      "Public URL, as clients see it. With a wrong one every signed request fails."
+      "Public URL of the service, as clients see it. If this URL is wrong, every signed request fails."
     ),
     cors_origins: texts(
       [],
       origin,
-      "Origins whose scripts may use the ACME endpoints from a browser (RFC 8555 section 6.1); * is every origin."
+      "Origins whose scripts may use the ACME endpoints from a browser (RFC 8555 section 6.1). * means every origin."
     ),
     max_concurrent_requests: count(
       100,
-      "ACME requests that run at once, in all processes of server.processes together; further requests wait for a turn."
+      "How many ACME requests run at once, in all processes of server.processes together. Further requests wait for a turn."
     ),
     admission_wait_ms: integer(
       50,
       { min: 0 },
-      "How long a request waits for its turn before it is answered with 503; 0 answers at once."
+      "How long a request waits for its turn before it is answered with 503. 0 means no wait."
     ),
-    request_timeout_ms: milliseconds(60000, "Time limit of one whole request."),
-    max_body_bytes: count(131072, "Greatest size of one request's body."),
+    request_timeout_ms: milliseconds(60000, "Time limit of a whole request."),
+    max_body_bytes: count(131072, "Greatest size of the body of a request."),
     tls: Schema.Struct({
       enabled: flag(false, "Speak HTTPS instead of HTTP."),
-      cert_path: text("server.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),
+      cert_path: text(
+        "server.pem",
+        path,
+        "Certificate chain, PEM. If a file is missing, the service makes a self-signed pair."
+      ),
       key_path: text("server.key", path, "Key of that certificate, PEM."),
       handshake_timeout_ms: milliseconds(10000, "Time limit of one TLS handshake.")
     })
@@ -227,7 +246,7 @@ export const Table = Schema.Struct({
     blocklist_paths: texts(
       [],
       path,
-      "Files that list public keys nobody may use: SHA-256 of keys, or Debian's lists of weak keys."
+      "Files with lists of public keys that nobody may use: SHA-256 of keys, or Debian's lists of weak keys."
     )
   }),
   limits,
@@ -248,7 +267,7 @@ export const Table = Schema.Struct({
     no_proxy: texts(
       [],
       exemption,
-      "Targets that are reached without a proxy. Empty: the variable no_proxy or NO_PROXY."
+      "Targets to which the service connects without a proxy. Empty: the variable no_proxy or NO_PROXY."
     )
   }),
   signer,
@@ -263,32 +282,47 @@ export const Table = Schema.Struct({
     reverse_dns: flag(true, "Store the reverse DNS name of the client's address with accounts, orders and audit rows."),
     reverse_dns_timeout_ms: milliseconds(
       2000,
-      "Time limit of one such look-up. A failed look-up stores no name and refuses nothing."
+      "Time limit of one such look-up. If a look-up fails, no name is stored, and no request is refused."
     ),
-    retention_days: integer(0, { min: 0 }, "Days before a row of the audit trail is deleted; 0 keeps rows for ever.")
+    retention_days: integer(
+      0,
+      { min: 0 },
+      "A row of the audit trail is deleted after this many days. 0 keeps rows for ever."
+    )
   }),
   metrics: Schema.Struct({
     enabled: flag(false, "Serve GET /metrics to anybody who can reach it."),
-    bind_address: text("127.0.0.1:3002", bindAddress, "Address that serves metrics and nothing else.")
+    bind_address: text("127.0.0.1:3002", bindAddress, "Address on which metrics, and nothing else, are served.")
   }),
   publish: Schema.Struct({
     enabled: flag(
       false,
-      "Serve revocation lists and CA certificates in clear on an address of their own, with the acme role."
+      "Serve revocation lists and CA certificates without TLS on a separate address, in processes with the acme role."
     ),
     bind_address: text(
       "[::]:3003",
       bindAddress,
-      "Address that serves them and nothing else, to anybody who can reach it."
+      "Address on which these files, and nothing else, are served to anybody who can reach it."
     )
   }),
   logging: Schema.Struct({
-    filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),
-    json_format: flag(false, "One JSON object per line."),
-    flatten_event: flag(false, "Fields of an event at the top level; only with json_format."),
+    filter: text(
+      "acme_svc=info",
+      logFilter,
+      "Which records are logged. If several targets match a record, the longest one counts."
+    ),
+    json_format: flag(false, "Write each record as one JSON object on a line."),
+    flatten_event: flag(
+      false,
+      "Write the fields of an event at the top level of the JSON object. Only with json_format."
+    ),
     target: word("stdout", { offered: ["stdout", "stderr"] }, "Where the log goes."),
-    ansi: flag(true, "Colours, on a terminal and without json_format."),
-    span_events: word("none", { offered: ["none", "close", "full"] }, "Records about the beginning and end of spans.")
+    ansi: flag(true, "Use colours on a terminal. Not with json_format."),
+    span_events: word(
+      "none",
+      { offered: ["none", "close", "full"] },
+      "Which records about spans are written: none, a record when a span ends (close), or also a record when it begins (full)."
+    )
   }),
   tracing: Schema.Struct({
     endpoint: text(
@@ -300,19 +334,22 @@ export const Table = Schema.Struct({
   }),
   jobs: Schema.Struct({
     poll_interval_ms: milliseconds(1000, "How often the service looks for scheduled work."),
-    max_concurrent: count(8, "Jobs of one kind that run at once. Kinds that wait for other hosts have more room."),
-    max_attempts: count(5, "Greatest number of attempts of one job."),
+    max_concurrent: count(
+      8,
+      "How many jobs of one kind run at once in a worker. Kinds that wait for other hosts have more slots."
+    ),
+    max_attempts: count(5, "How many attempts a job may have."),
     retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
     retry_max_seconds: count(3600, "Longest delay between retries."),
     lease_seconds: count(300, "Time limit of one attempt, unless the kind of job has its own limit."),
-    retention_days: integer(7, { min: 0 }, "Days before a settled job is deleted; 0 keeps jobs for ever.")
+    retention_days: integer(7, { min: 0 }, "An ended job is deleted after this many days. 0 keeps jobs for ever.")
   }),
   profiles: entries(
     profileNames,
     Schema.Struct({
       enabled: flag(
         true,
-        "false parks the profile: it is not served, its faults refuse nothing, and its data is kept."
+        "false parks the profile: the profile is not served, its faults do not prevent a start, and its data stays."
       ),
       order,
       limits,
