@@ -101,15 +101,15 @@ const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
  */
 const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   BadNonce: [
-    { cause: "the request has none", event: "nonce_rejected", by: "reason=missing" },
-    { cause: "it was not made here", event: "nonce_rejected", by: "reason=unknown" },
-    { cause: "it is older than `nonce.ttl_seconds`", event: "nonce_rejected", by: "reason=expired" },
-    { cause: "it was used before, or swept", event: "nonce_replayed" }
+    { cause: "the request has no nonce", event: "nonce_rejected", by: "reason=missing" },
+    { cause: "the service did not make the nonce", event: "nonce_rejected", by: "reason=unknown" },
+    { cause: "the nonce is older than `nonce.ttl_seconds`", event: "nonce_rejected", by: "reason=expired" },
+    { cause: "the nonce was used before, or was swept", event: "nonce_replayed" }
   ],
   ServerInternal: [
     { cause: "the database failed", event: "db_statement_failed", by: "statement, error" },
     { cause: "a row cannot be read, such as a stored chain", event: "db_row_unreadable", by: "statement, row, error" },
-    { cause: "a rule could not be decided", event: "filter_undecided", by: "rule, check, error" },
+    { cause: "a rule of a policy could not be decided", event: "filter_undecided", by: "rule, check, error" },
     { cause: "no list names the certificates of this issuer", event: "local_ca_issuer_mismatch", by: "issuer" },
     { cause: "the record of a revocation list is faulty", event: "local_ca_crl_initialization_failed", by: "error" }
   ],
@@ -118,8 +118,8 @@ const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   DeadlineExceeded: [{ event: "request_deadline_exceeded" }],
   ChallengeEnqueueFailed: [{ event: "challenge_validation_enqueue_failed", by: "error" }],
   RevocationPending: [
-    { cause: "no worker has come to it yet", event: "certificate_revoke_queued", by: "order_id" },
-    { cause: "the signer failed, and is tried again", event: "certificate_revoke_signer_failed", by: "error" }
+    { cause: "no worker has begun the job yet", event: "certificate_revoke_queued", by: "order_id" },
+    { cause: "the signer failed, and the job is tried again", event: "certificate_revoke_signer_failed", by: "error" }
   ],
   RevocationAbandoned: [{ event: "certificate_revoke_abandoned", by: "error" }],
   RevocationStopped: [{ event: "certificate_revoke_rejected", by: "reason" }],
@@ -172,14 +172,14 @@ export const operatorRecords: { readonly [T in OperatorError["_tag"]]?: Readonly
     { cause: "there is no such operator", event: "admin_login_failed", by: "reason=unknown_user" },
     { cause: "the password is wrong", event: "admin_login_failed", by: "reason=wrong_password" },
     { cause: "the operator is disabled", event: "admin_login_failed", by: "reason=account_disabled" },
-    { cause: "the code is wrong, or none", event: "admin_mfa_failed", by: "reason=wrong_code" },
+    { cause: "the code is wrong, or is not a code", event: "admin_mfa_failed", by: "reason=wrong_code" },
     { cause: "the code was used before", event: "admin_mfa_failed", by: "reason=replayed" },
-    { cause: "the session has no try left for a code", event: "admin_mfa_failed", by: "reason=attempts_exhausted" }
+    { cause: "the session has no attempts left for a code", event: "admin_mfa_failed", by: "reason=attempts_exhausted" }
   ],
   InvalidCode: [{ event: "admin_mfa_failed", by: "reason" }],
   SessionInvalid: [
     { cause: "there is no session", event: "admin_request_refused", by: "reason=session_state" },
-    { cause: "the token is no token of ours", event: "admin_token_refused", by: "reason=malformed" },
+    { cause: "the text is not a token of this service", event: "admin_token_refused", by: "reason=malformed" },
     { cause: "there is no such token", event: "admin_token_refused", by: "reason=unknown" },
     { cause: "the token was revoked", event: "admin_token_refused", by: "reason=revoked" },
     { cause: "the token has expired", event: "admin_token_refused", by: "reason=expired" },
@@ -196,21 +196,21 @@ export const operatorRecords: { readonly [T in OperatorError["_tag"]]?: Readonly
   StepUpFailed: [{ event: "admin_step_up_failed" }],
   LiveCertificates: [{ event: "admin_delete_refused", by: "reason" }],
   RateLimited: [
-    { cause: "too many attempts of an address", event: "admin_login_failed", by: "reason=rate_limited" },
+    { cause: "too many sign-ins from the address failed", event: "admin_login_failed", by: "reason=rate_limited" },
     {
-      cause: "too many wrong passwords of an operator",
+      cause: "too many passwords for the operator were wrong",
       event: "admin_login_failed",
       by: "reason=operator_rate_limited"
     },
-    { cause: "too many wrong codes", event: "admin_mfa_failed", by: "reason=rate_limited" }
+    { cause: "too many codes were wrong", event: "admin_mfa_failed", by: "reason=rate_limited" }
   ],
   Internal: [
     { cause: "the database failed", event: "db_statement_failed", by: "statement, error" },
-    { cause: "a defect of the service", event: "request_handler_panicked", by: "error" }
+    { cause: "the service has a defect", event: "request_handler_panicked", by: "error" }
   ],
   Busy: [
     { cause: "the database did not answer in time", event: "db_statement_failed", by: "statement, error" },
-    { cause: "no connection came free in time", event: "db_pool_timeout", by: "waited_ms" }
+    { cause: "no connection became free in time", event: "db_pool_timeout", by: "waited_ms" }
   ],
   SignerRefused: [{ event: "certificate_revoke_signer_failed", by: "error" }]
 }

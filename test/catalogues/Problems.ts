@@ -103,9 +103,9 @@ export const renderProblems = (): string =>
       classes.flatMap(rowsOf)
     ),
     "## Causes",
-    "Some sentences stand for several causes. The log tells the causes apart by the record in the last column. Behind a colon stands what\nthe page of an order says of the cause.",
+    "Some failures have several causes. The record in the last column says which cause it was. If a cause has a text after a\ncolon, operators read this text on the page of the order.",
     renderCauses(classes.map(([, Failure]) => new Failure(example))),
     "## Refusals of operators",
-    "The log records these refusals of the API, of the panel and of sign-ins. Where an answer does not tell its cause, the log alone does.",
+    "The log records these refusals of the API, of the panel and of sign-ins. If an answer does not say the cause, only the\nlog does.",
     renderOperatorRecords()
   ].join("\n\n")
