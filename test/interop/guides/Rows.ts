@@ -68,7 +68,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: yes,
     ari: "from 4.1",
-    set: "`--server`, `--eab-kid`, `--eab-hmac-key`; `REQUESTS_CA_BUNDLE` where it is not Debian's"
+    set: "`--server`, `--eab-kid`, `--eab-hmac-key`; `REQUESTS_CA_BUNDLE` if certbot is not Debian's package"
   },
   {
     name: "certbot of PyPI",
@@ -76,7 +76,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: yes,
     ari: yes,
-    set: "the same; `REQUESTS_CA_BUNDLE`"
+    set: "the same options as for certbot; `REQUESTS_CA_BUNDLE`"
   },
   {
     name: "certbot 1",
@@ -84,7 +84,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: yes,
     ari: no,
-    set: "the same; version 2.1 with the requests of version 1"
+    set: "the same options as for certbot; this is version 2.1 with the requests of version 1"
   },
   {
     name: "certbot for nginx",
@@ -92,7 +92,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: no,
     ari: "from 4.1",
-    set: "`--nginx`, and what certbot wants"
+    set: "`--nginx`, and the options for certbot"
   },
   {
     name: "certbot behind HAProxy",
@@ -100,7 +100,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: yes,
     ari: "from 4.1",
-    set: "a hook that writes one file and reloads; `strict-sni` for the first start"
+    set: "a hook that writes chain and key into one file and reloads HAProxy; `strict-sni` for the first start"
   },
   {
     name: "lego",
@@ -116,7 +116,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: yes,
     ari: no,
-    set: "`-a`, `-e KID:HMAC_KEY` with `new`; the host's list alone"
+    set: "`-a`, `-e KID:HMAC_KEY` with `new`; uacme reads only the host's list of CAs"
   },
   {
     name: "dehydrated",
@@ -148,7 +148,7 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: "with a module",
     ari: yes,
-    set: "the same"
+    set: "the same options as for Caddy"
   },
   {
     name: "step CLI",
@@ -300,14 +300,14 @@ export const rows: ReadonlyArray<Row> = [
     eab: yes,
     dns01: yes,
     ari: yes,
-    set: "`--baseuri`, `--eab-key-identifier`, `--eab-key`; the machine's store"
+    set: "`--baseuri`, `--eab-key-identifier`, `--eab-key`; put the CA into the machine's store"
   },
   {
     name: "Windows: Posh-ACME",
     eab: yes,
     dns01: yes,
     ari: "from 4.24",
-    set: "`Set-PAServer`, `-ExtAcctKID`, `-ExtAcctHMACKey`; the machine's store"
+    set: "`Set-PAServer`, `-ExtAcctKID`, `-ExtAcctHMACKey`; put the CA into the machine's store"
   },
   { name: "Java: acme4j", eab: yes, dns01: yes, ari: "from 3.2", set: "`Session`, `withKeyIdentifier`; `cacerts`" }
 ]
