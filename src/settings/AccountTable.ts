@@ -37,7 +37,7 @@ export const limits = Schema.Struct({
 export const account = Schema.Struct({
   algorithms: words(
     ["ES256", "RS256"],
-    { offered: signatureAlgorithms },
+    { offered: accountAlgorithms },
     "Algorithms with which clients may sign their requests. ES256 must be one of them (RFC 8555 section 6.2)."
   )
 })

@@ -109,7 +109,7 @@ describe("leaves", () => {
     }
   }
 
-  it.effect("have the extensions of the profile and no others", () =>
+  it.effect("have the documented extensions and no others", () =>
     Effect.gen(function*() {
       for (const [name, key] of Object.entries(leafKeys)) {
         const text = textOf(yield* caOfType("ecdsa-p256").issuer.build(requestOf(key)))
