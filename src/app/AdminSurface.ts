@@ -5,6 +5,7 @@ import { trustOf } from "../domain/ClientAddress.ts"
 import type { Roles } from "../domain/Role.ts"
 import { emit } from "../domain/words/Log.ts"
 import { ReverseNames } from "../engine/net/ReverseNames.ts"
+import { oneSync } from "../engine/sql/Synced.ts"
 import { Activity } from "../operations/operator/Activity.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
@@ -16,7 +17,6 @@ import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 import { readiness } from "./Readiness.ts"
-import { syncedAnswers } from "./SyncedAnswers.ts"
 import type { Uses } from "./Uses.ts"
 
 /* The surface for operators, with its services. */
@@ -56,7 +56,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/Entrance.ts"))
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
-  const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
+  const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.get(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
   const checkServices = checkServicesOf(admin, { policy, names })
   const api = make(admin, checkServices, { resolved, version, mostRows: admin.page_size_max })
@@ -74,9 +74,16 @@ export const adminSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app: syncedAnswers({
-              route: (received) => isOfApi(received.path) ? api.route(received) : pages.route(received)
-            }),
+            app: {
+              // Each answer waits once for the disk, as on the ACME surface.
+              route: (received) => {
+                const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
+                return {
+                  ...routed,
+                  handle: (request) => Effect.catch(oneSync(routed.handle(request)), () => routed.late(request))
+                }
+              }
+            },
             own,
             watch: uses,
             ...trustOf([admin.filter]),

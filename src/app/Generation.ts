@@ -42,7 +42,6 @@ import * as ListenerTls from "./ListenerTls.ts"
 import { metricsSurface } from "./MetricsSurface.ts"
 import { publishSurface } from "./PublishSurface.ts"
 import { readiness } from "./Readiness.ts"
-import { syncedAnswers } from "./SyncedAnswers.ts"
 import type { Uses } from "./Uses.ts"
 import { makeUses } from "./Uses.ts"
 
@@ -130,7 +129,7 @@ const acmeSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app: syncedAnswers(app),
+            app,
             own,
             watch: uses,
             ...trustOf([config, ...mounted].map(({ filter }) => filter)),

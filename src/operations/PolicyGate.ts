@@ -105,7 +105,7 @@ export const judgeNames = Effect.fnUntraced(function*(
   identifiers: ReadonlyArray<NamedIdentifier>
 ) {
   const policies = yield* Policies
-  const policy = policies.of(caller.profile.name)
+  const policy = policies.get(caller.profile.name)
   if (policy?.identifiers === undefined) return undefined
   const database = yield* Database
   const decision = yield* policy.identifiers({
@@ -132,7 +132,7 @@ const mostOctets = 130_000
  * or as no name, or all names together are too long for the script to start.
  */
 export const confusesScripts = Effect.fnUntraced(function*(profile: string, names: ReadonlyArray<string>) {
-  const policy = (yield* Policies).of(profile)
+  const policy = (yield* Policies).get(profile)
   return policy?.hasScriptsForNames === true &&
     (names.some(isConfusing) || Buffer.byteLength(names.join()) > mostOctets)
 })

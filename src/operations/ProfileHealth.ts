@@ -1,6 +1,5 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { ProfileDegraded } from "../domain/AcmeError.ts"
 import { emit } from "../domain/words/Log.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { currentSeconds } from "../engine/Time.ts"
@@ -95,9 +94,4 @@ export const stoppedShown = Effect.gen(function*() {
 export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileStates> = Effect.gen(function*() {
   const { set } = yield* ProfileStates
   set(degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds)))
-})
-
-/** Refuses a request that needs a signature while no worker can sign. */
-export const refuseDegraded = Effect.fnUntraced(function*(profile: string) {
-  if ((yield* ProfileStates).of(profile) !== undefined) return yield* new ProfileDegraded()
 })

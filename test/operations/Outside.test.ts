@@ -104,7 +104,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
           seed: name,
           records,
           profiles: [...profilesIn(freshDirectory()).slice(0, 1), ...profilesIn(freshDirectory()).slice(1)],
-          policies: Layer.succeed(Policies, { of: () => policy }),
+          policies: Layer.succeed(Policies, new Map(profilesIn(freshDirectory()).map(({ name }) => [name, policy]))),
           validate: () => asked("validation"),
           deliver: () => Effect.as(asked("delivery"), { answer: "taken" })
         })

@@ -22,7 +22,7 @@ export const policiesOf = (
 /** Asks the connection stage of the profile `default`. */
 export const connecting = (ip: string, path = "/newOrder", method = "POST") =>
   Effect.flatMap(Policies, (policies) => {
-    const stage = policies.of("default")?.connection
+    const stage = policies.get("default")?.connection
     return stage === undefined
       ? Effect.die(new Error("no rule applies to the connection stage"))
       : stage({ stage: "connection", client: comparable(ip), method, path })
@@ -35,7 +35,7 @@ export const ordering = (
   more: Partial<Pick<IdentifiersQuestion, "at" | "credential">> = {}
 ) =>
   Effect.flatMap(Policies, (policies) => {
-    const stage = policies.of("default")?.identifiers
+    const stage = policies.get("default")?.identifiers
     return stage === undefined
       ? Effect.die(new Error("no rule applies to the identifiers stage"))
       : stage({

@@ -6,7 +6,6 @@ import { base64urlFault, decodeBase64url } from "../Base64url.ts"
 import type { MacDigest } from "../Digest.ts"
 import { hmac, isSame, sha256 } from "../Digest.ts"
 import { mlDsa } from "../keys/MlDsa.ts"
-import { isAbsent } from "./Absent.ts"
 import { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "./JoseRefused.ts"
 import type { AccountKey, SignatureAlgorithm } from "./Jwk.ts"
 import { keyKinds } from "./Jwk.ts"
@@ -61,10 +60,37 @@ export const parseObject = (bytes: Uint8Array): Members | undefined => {
   if (isTooDeep(bytes)) return undefined
   try {
     const value: unknown = JSON.parse(utf8.decode(bytes))
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
+}
+
+// Matches the first instant of a calendar, in any time zone. Some typed languages write this instant for a time that
+// was never set.
+const unsetTime =
+  /^(?:0001-01-01|0000-12-31)[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/
+
+/**
+ * Returns whether the value of an optional member means that there is no value: `null`, an empty text, or a time in the
+ * year 1 that was never set. Some encoders write such values instead of leaving the member out. This definition of
+ * "absent" applies to the headers and payloads of all requests.
+ */
+const isAbsent = (value: unknown): boolean =>
+  value === undefined || value === null || value === "" || (typeof value === "string" && unsetTime.test(value))
+
+/**
+ * Returns a JSON object without the optional members that count as absent. If no member does, returns the object
+ * itself.
+ */
+export const withoutAbsent = (
+  members: Members,
+  optional: ReadonlyArray<string>
+): Members => {
+  const gone = optional.filter((name) => Object.hasOwn(members, name) && isAbsent(members[name]))
+  return gone.length === 0
+    ? members
+    : Object.fromEntries(Object.entries(members).filter(([name]) => !gone.includes(name)))
 }
 
 const malformed = (detail: string) => Result.fail(new MalformedJws({ detail }))

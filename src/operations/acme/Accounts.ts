@@ -13,6 +13,7 @@ import { emit } from "../../domain/words/Log.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
+import { PublicKeys } from "../../services/keys/PublicKeys.ts"
 import { notify, telling } from "../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
@@ -22,10 +23,11 @@ import { changing } from "../../store/AuditRows.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
+import { refuseUnlessValid } from "./Authenticate.ts"
 import { verifyBinding } from "./Binding.ts"
 import * as limits from "./Limits.ts"
 import type { faultOf } from "./NewKey.ts"
-import { burntFault, weaknessOf } from "./NewKey.ts"
+import { burntFault } from "./NewKey.ts"
 
 /** A newAccount request whose signature and nonce have been checked. */
 export interface Registration {
@@ -40,15 +42,6 @@ export interface Registration {
   readonly url: string
   readonly client: ClientFacts
 }
-
-/** Refuses an account that is not valid (row 9 of docs/decisions/acme-surface.md, "Order of the checks"). */
-export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
-  account.status === "valid"
-    ? Effect.void
-    : Effect.andThen(
-      emit("account_request_refused", { account_id: account.id, reason: account.status }),
-      new Unauthorized({ detail: `The account is ${account.status}.` })
-    )
 
 /**
  * Refuses a caller whose account has ended since the request was accepted, for example while a program of a policy ran.
@@ -106,7 +99,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const bind = verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
   const kid = profile.eab.enabled ? yield* bind : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
-  yield* refuseKey(key, yield* weaknessOf(key.spki))
+  yield* refuseKey(key, yield* (yield* PublicKeys).faultOf(key.spki))
   const account = yield* create({ ...registration, contact }, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)

@@ -18,7 +18,6 @@ import { Nonces } from "../../services/nonce/Nonces.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import type { Caller } from "../Caller.ts"
-import { refuseUnlessValid } from "./Accounts.ts"
 import type { Algorithms, Checked, Payload } from "./JwsChecks.ts"
 import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./JwsChecks.ts"
 
@@ -163,6 +162,15 @@ const keySigned = (jws: Jws, algorithms: Algorithms) =>
     Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined)),
     () => nonceIsFresh(jws.header.nonce)
   )
+
+/** Refuses an account that is not valid (row 9 of docs/decisions/acme-surface.md, "Order of the checks"). */
+export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
+  account.status === "valid"
+    ? Effect.void
+    : Effect.andThen(
+      emit("account_request_refused", { account_id: account.id, reason: account.status }),
+      new Unauthorized({ detail: `The account is ${account.status}.` })
+    )
 
 /** Authenticates a request that an account of this profile signed. */
 export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {

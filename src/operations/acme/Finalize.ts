@@ -5,7 +5,7 @@ import type { Csr } from "../../crypto/x509/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../crypto/x509/Csr.ts"
 import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
 import { unrequestedFault } from "../../crypto/x509/RequestedExtensions.ts"
-import { BadCsr, KindRemoved, OrderNotReady } from "../../domain/AcmeError.ts"
+import { BadCsr, KindRemoved, OrderNotReady, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { defaultKind, kindOfOrder } from "../../domain/CertificateKind.ts"
@@ -16,6 +16,8 @@ import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
+import { PublicKeys } from "../../services/keys/PublicKeys.ts"
+import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
@@ -23,9 +25,8 @@ import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts, scopeOf, shareOfCaller } from "../Caller.ts"
 import { confusesScripts, finalizeProblem, judgeNames } from "../PolicyGate.ts"
-import { refuseDegraded } from "../ProfileHealth.ts"
 import { refuseIfEnded } from "./Accounts.ts"
-import { burntFault, weaknessOf } from "./NewKey.ts"
+import { burntFault } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
@@ -44,7 +45,7 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  const fault = yield* weaknessOf(csr.spki)
+  const fault = yield* (yield* PublicKeys).faultOf(csr.spki)
   if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
   yield* Effect.fromResult(checkCsrNames(csr, names, caller.profile.signer.backend !== "local_ca"))
@@ -170,11 +171,10 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
       because: order.error?.detail
     })
   }
-  yield* Effect.tapErrorTag(
-    refuseDegraded(profile.name),
-    "ProfileDegraded",
-    () => emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })
-  )
+  if ((yield* ProfileStates).of(profile.name) !== undefined) {
+    yield* emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })
+    return yield* new ProfileDegraded()
+  }
   const kind = kindOfOrder(certificateKinds(profile), order.kind)
   if (kind === undefined) return yield* endWithoutKind(caller, order)
   const csr = yield* Effect.catchTag(

@@ -24,7 +24,7 @@ import * as audit from "../../store/AuditRows.ts"
 import { changing } from "../../store/AuditRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
-import { refuseUnlessValid } from "./Accounts.ts"
+import { refuseUnlessValid } from "./Authenticate.ts"
 import { faultOf } from "./NewKey.ts"
 
 /** A keyChange request as it was posted: the inner JWS, and the two URLs that the inner JWS must contain. */

@@ -4,14 +4,6 @@ import { PublicKeys } from "../../services/keys/PublicKeys.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 
 /**
- * Returns what is wrong with a public key itself, for accounts and certificates alike: it is weak, or it is on a list
- * of the operator.
- */
-export const weaknessOf = Effect.fnUntraced(function*(spki: Uint8Array) {
-  return yield* (yield* PublicKeys).faultOf(spki)
-})
-
-/**
  * Returns the refusal if a key is burnt. A key may be burnt for everybody, or only for the account that presents it.
  */
 export const burntFault = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy?: AccountId) {
@@ -22,5 +14,5 @@ export const burntFault = Effect.fnUntraced(function*(spki: Uint8Array, broughtB
 
 /** Returns why a public key is refused: it is weak, listed or burnt. Stored keys are not checked again. */
 export const faultOf = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy: AccountId) {
-  return (yield* weaknessOf(spki)) ?? (yield* burntFault(spki, broughtBy))
+  return (yield* (yield* PublicKeys).faultOf(spki)) ?? (yield* burntFault(spki, broughtBy))
 })

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { AlreadyReplaced, InvalidProfile, Malformed, NotFound } from "../../domain/AcmeError.ts"
+import { AlreadyReplaced, InvalidProfile, Malformed, NotFound, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { storedKind } from "../../domain/CertificateKind.ts"
 import type { ChallengeType } from "../../domain/Challenge.ts"
@@ -17,6 +17,7 @@ import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
+import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as accounts from "../../store/AccountRows.ts"
@@ -29,7 +30,6 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
 import { judgeNames, orderProblem } from "../PolicyGate.ts"
-import { refuseDegraded } from "../ProfileHealth.ts"
 import { locate } from "../Renewal.ts"
 import { isReadable, refuseChain } from "../StoredCertificate.ts"
 import { refuseIfEnded } from "./Accounts.ts"
@@ -141,11 +141,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     return yield* rejected(checked.failure, request.identifiers.map(({ value }) => value))
   }
   const { kind, names } = checked.success
-  yield* Effect.tapErrorTag(
-    refuseDegraded(profile.name),
-    "ProfileDegraded",
-    (error) => emit("order_rejected", { reason: problemType(error), identifiers: names })
-  )
+  if ((yield* ProfileStates).of(profile.name) !== undefined) return yield* rejected(new ProfileDegraded(), names)
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const identifiers = names.map((value) => ({ type: "dns" as const, value }))
   const refusal = yield* judgeNames(caller, "newOrder", identifiers)
@@ -240,8 +236,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
  */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const order = yield* orders.find({ id, ...scopeOf(caller) })
-  if (order === undefined) return yield* new NotFound()
-  return { ...order, authorizationIds: order.authorizationIds.map((one) => makeAuthorizationId(one)) }
+  return order ?? (yield* new NotFound())
 })
 
 const pageSize = 100

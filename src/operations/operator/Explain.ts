@@ -118,7 +118,7 @@ type ExplainedStage =
  */
 export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
-  const policy = policies.of(profile.name)
+  const policy = policies.get(profile.name)
   const { accountId, client, commonNames, credential, method, names, path } = supposed
   const rules = rulesOf(profile.filter)
   const unruled = rules.length === 0 ? "nothing is filtered" : "no rule applies"

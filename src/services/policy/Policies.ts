@@ -142,11 +142,9 @@ const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
   return policy
 })
 
-/** The filter policies of the mounted profiles. */
-export class Policies extends Context.Service<Policies, {
-  /** Returns the policy of a profile, or `undefined` if nothing is filtered there. */
-  readonly of: (profile: string) => Policy | undefined
-}>()("acme/services/policy/Policies") {
+/** The filter policies of the mounted profiles, by the names of the profiles. A profile without rules has none. */
+export class Policies
+  extends Context.Service<Policies, ReadonlyMap<string, Policy>>()("acme/services/policy/Policies") {
   /** Builds the policies of those profiles that have rules. Only the checks that their rules name are built. */
   static readonly layer = (
     profiles: ReadonlyArray<Guarded>
@@ -166,10 +164,10 @@ export class Policies extends Context.Service<Policies, {
         for (const profile of profiles) {
           if (profile.filter.rules.length > 0) policies.set(profile.name, yield* build(profile, world))
         }
-        return { of: (profile) => policies.get(profile) }
+        return policies
       })
     )
 
   /** Filters nothing. */
-  static readonly layerNone: Layer.Layer<Policies> = Layer.succeed(this, { of: () => undefined })
+  static readonly layerNone: Layer.Layer<Policies> = Layer.succeed(this, new Map())
 }

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../../domain/Account.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
+import { AuthorizationId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
@@ -42,11 +43,11 @@ export const orderColumns = {
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
 
 /** Ids in one JSON array. SQLite returns each id as hexadecimal digits. */
-const idList: Column<ReadonlyArray<string>> = {
+const idList: Column<ReadonlyArray<AuthorizationId>> = {
   encode: (value) => JSON.stringify(value),
   decode: (raw) =>
     (JSON.parse(String(raw)) as ReadonlyArray<string>).map((id) =>
-      id.length === 32 ? id.replace(hexToId, "$1-$2-$3-$4-$5") : id
+      AuthorizationId(id.length === 32 ? id.replace(hexToId, "$1-$2-$3-$4-$5") : id)
     )
 }
 

@@ -26,6 +26,7 @@ import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { isReadOnly } from "../../engine/sql/Database.ts"
+import { oneSync } from "../../engine/sql/Synced.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 import { keyAuthorization } from "../../operations/acme/RelayTokens.ts"
 import { admitConnection } from "../../operations/PolicyGate.ts"
@@ -158,7 +159,7 @@ export const make = (
   ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
     if (at === undefined) return new NoSuchPath()
     const { name } = at.endpoint.profile
-    const connection = policies.of(name)?.connection
+    const connection = policies.get(name)?.connection
     if (connection === undefined) return resource(request, at, body)
     const { clientIp, method } = request
     return Effect.andThen(
@@ -214,8 +215,16 @@ export const make = (
     return shared === undefined || at === undefined ? whole : shared.opened(request, whole)
   })
 
-  const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
-    Effect.matchCauseEffect(respond(request, at), {
+  const late = (request: Request, at: Place | undefined) =>
+    completed(request, at, problemAnswer(new DeadlineExceeded()))
+
+  /**
+   * Makes the answer to a request. The answer waits once for the disk, instead of once for each read
+   * (docs/decisions/durability.md). If the sync fails, the process ends, and until then clients get the answer of a
+   * request that took too long.
+   */
+  const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> => {
+    const answer = Effect.matchCauseEffect(respond(request, at), {
       onSuccess: (answer) => completed(request, at, answer),
       onFailure: (cause) => {
         const error = Cause.findErrorOption(cause)
@@ -229,6 +238,8 @@ export const make = (
         return Effect.andThen(told, completed(request, at, problemAnswer(new HandlerPanicked())))
       }
     })
+    return Effect.catch(oneSync(answer), () => late(request, at))
+  }
 
   /** Returns the route of a path outside every profile. */
   const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
@@ -246,8 +257,6 @@ export const make = (
     return { pattern: unmatched, handle: (request) => handled(request, undefined) }
   }
 
-  const late = new DeadlineExceeded()
-
   return {
     route: (received) => {
       const at = placeOf(endpoints, received.path)
@@ -259,7 +268,7 @@ export const make = (
         pattern,
         clientIp: (at?.endpoint.clientAddress ?? addressElsewhere)(received),
         handle,
-        late: (request) => completed(request, at, problemAnswer(late))
+        late: (request) => late(request, at)
       }
     }
   }

@@ -12,9 +12,9 @@ import * as accounts from "./handlers/AcmeAccounts.ts"
 import * as authorizations from "./handlers/AcmeAuthorizations.ts"
 import * as certificates from "./handlers/AcmeCertificates.ts"
 import * as orders from "./handlers/AcmeOrders.ts"
-import { optional, raw, typed } from "./Payload.ts"
 import type { PendingAnswer } from "./PendingAnswer.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Posted.ts"
+import { optional, raw, typed } from "./Posted.ts"
 
 /** The failures of a request. */
 export type Failure = AcmeError | StorageFailed

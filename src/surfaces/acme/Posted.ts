@@ -1,9 +1,18 @@
 import * as Effect from "effect/Effect"
-import { NotFound } from "../../domain/AcmeError.ts"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import { parseObject, withoutAbsent } from "../../crypto/jose/Jws.ts"
+import { Malformed, NotFound } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
 import type { Request } from "../../engine/http/Message.ts"
+import { formOf, pathText } from "../../engine/JsonForm.ts"
 import type { ByAccount, ByEither, ByKey, SignedRequest } from "../../operations/acme/Authenticate.ts"
+import type { Checked, Payload } from "../../operations/acme/JwsChecks.ts"
 import type { Endpoint } from "./Endpoint.ts"
+
+/* What the handlers get from a POST: its facts, the id in its path, and its payload. */
 
 /** A POST whose body has been read. */
 export interface Posted extends SignedRequest {
@@ -45,3 +54,68 @@ export const postedOf = (
  */
 export const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
   isId(id) ? Effect.succeed(make(id)) : new NotFound()
+
+/**
+ * Describes what is wrong with the first member of a payload that does not fit its schema. The sentence names the
+ * member and the required form, and never quotes the request.
+ */
+const misfit = (
+  issue: SchemaIssue.Issue,
+  path: ReadonlyArray<PropertyKey> = []
+): string => {
+  const told = (fault: string) => path.length === 0 ? `The payload ${fault}.` : `The member ${pathText(path)} ${fault}.`
+  switch (issue._tag) {
+    case "Pointer":
+      return misfit(issue.issue, [...path, ...issue.path])
+    case "AnyOf":
+    case "Composite": {
+      const [first] = issue.issues
+      return first === undefined ? told("has another form than expected") : misfit(first, path)
+    }
+    case "Encoding":
+    case "Filter":
+      return misfit(issue.issue, path)
+    case "MissingKey":
+      return told("is missing")
+    case "InvalidType":
+      return told(`must be ${formOf(issue.ast)}`)
+    case "InvalidValue":
+      return told(`is ${issue.annotations?.message ?? "not allowed"}`)
+    default:
+      return told("is not allowed")
+  }
+}
+
+/* The functions that read payloads. Each accepts the shape that its resources require. */
+
+/** Returns the bytes unchanged, for an operation that reads them itself. */
+export const raw: Payload<Buffer> = Result.succeed
+
+const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
+
+/** Returns the names of the optional members of a payload. Objects within payloads have no optional members. */
+const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
+  SchemaAST.isObjects(ast)
+    ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])
+    : []
+
+/** Reads a payload that must be a JSON object of this shape. An empty payload means `empty`. */
+const decodePayload = <A, I, E>(schema: Schema.Codec<A, I>, empty: Checked<E>): Payload<A | E> => {
+  const decode = Schema.decodeUnknownResult(schema)
+  const optional = optionalMembers(schema)
+  return (bytes) => {
+    if (bytes.length === 0) return empty
+    const object = parseObject(bytes)
+    if (object === undefined) return misshapen("The payload is not a JSON object in UTF-8.")
+    const decoded = decode(withoutAbsent(object, optional))
+    return Result.isSuccess(decoded) ? Result.succeed(decoded.success) : misshapen(misfit(decoded.failure.issue))
+  }
+}
+
+/** Reads a payload that must be a JSON object of this shape. */
+export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> =>
+  decodePayload(schema, misshapen("The payload is empty; this resource requires a JSON object."))
+
+/** Reads a payload that must be empty or a JSON object of this shape. */
+export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> =>
+  decodePayload(schema, Result.succeed(undefined))

@@ -14,12 +14,7 @@ import type { Wish } from "../../operations/acme/Validity.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
-/**
- * Returns `{ [name]: value }`, or an empty object if there is no value, because absent members are left out, never
- * null.
- */
-const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
-  value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
+/* The objects that clients get. JSON has no member for a value that is `undefined`, and no member is ever null. */
 
 /** Returns the object of an account (RFC 8555 section 7.1.2). */
 export const accountObject = (endpoint: Endpoint, account: Account) => ({
@@ -51,14 +46,14 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, no
     status,
     expires: rfc3339(expiryOf(order, validity)),
     identifiers: order.identifiers,
-    ...member("notBefore", notBefore === undefined ? undefined : rfc3339(notBefore)),
-    ...member("notAfter", notAfter === undefined ? undefined : rfc3339(notAfter)),
-    ...member("error", errorOf(order, validity, now)),
+    notBefore: notBefore === undefined ? undefined : rfc3339(notBefore),
+    notAfter: notAfter === undefined ? undefined : rfc3339(notAfter),
+    error: errorOf(order, validity, now),
     authorizations: order.authorizationIds.map(endpoint.authorization),
     finalize: endpoint.finalize(order.id),
-    ...member("certificate", status === "valid" ? endpoint.certificate(order.id) : undefined),
-    ...member("replaces", order.replaces),
-    ...member("profile", certificateKinds(endpoint.profile).isOffered ? order.kind ?? defaultKind : undefined)
+    certificate: status === "valid" ? endpoint.certificate(order.id) : undefined,
+    replaces: order.replaces,
+    profile: certificateKinds(endpoint.profile).isOffered ? order.kind ?? defaultKind : undefined
   }
 }
 
@@ -68,8 +63,8 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
   url: endpoint.challenge(challenge.id),
   status: challenge.status,
   token: challenge.token,
-  ...member("validated", challenge.validatedAt === undefined ? undefined : rfc3339(challenge.validatedAt)),
-  ...member("error", challenge.error)
+  validated: challenge.validatedAt === undefined ? undefined : rfc3339(challenge.validatedAt),
+  error: challenge.error
 })
 
 /**

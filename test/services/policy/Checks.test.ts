@@ -84,8 +84,8 @@ describe("path", () => {
 
   it.effect("does not apply to names, so that such a policy allows newOrder and finalize", () =>
     Effect.map(Policies, (policies) => {
-      assert.isDefined(policies.of("default")?.connection)
-      assert.isUndefined(policies.of("default")?.identifiers)
+      assert.isDefined(policies.get("default")?.connection)
+      assert.isUndefined(policies.get("default")?.identifiers)
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl"]`)))))
 })
 
