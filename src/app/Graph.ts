@@ -81,9 +81,9 @@ export const kept = (roles: Roles, process?: number) =>
       Loops.layer,
       Layer.provideMerge(
         Layer.merge(Notifier.layer(config), PublishedCrls.layer(takeBack)),
-        Queue.layer({ kinds: knownKinds, maxAttempts: () => config().jobs.max_attempts })
+        Queue.layer({ kinds: knownKinds, config })
       ),
-      Nonces.layer({ ttlSeconds: () => config().nonce.ttl_seconds }),
+      Nonces.layer(config),
       AccountKeys.layer,
       AuditAllowance.layer,
       Passwords.layer(),

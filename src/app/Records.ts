@@ -44,7 +44,7 @@ const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, S
   .unwrap(
     Effect.map(Settings.forRecords, (config) => {
       return Notifier.layer(() => config).pipe(
-        Layer.provideMerge(Queue.layer({ kinds: knownKinds, maxAttempts: () => config.jobs.max_attempts })),
+        Layer.provideMerge(Queue.layer({ kinds: knownKinds, config: () => config })),
         Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
         Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet({ config })))
       )

@@ -10,7 +10,6 @@ import { all, run } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
 import { currentMillis } from "../engine/Time.ts"
-import type { Change } from "./Acknowledged.ts"
 import { remember } from "./Acknowledged.ts"
 
 /** The parameters of {@link insertion}. */
@@ -90,28 +89,19 @@ export const valuesOf = (row: AuditRow, millis: number) => {
   }
 }
 
-/** Counts failed issuances by the reason in their audit rows, so that the metrics and the trail use the same words. */
-const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
-  event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
-    ? afterCommit(count("acme_svc_certificate_issue_failures_total", { profile, reason }))
-    : Effect.void
-
-/** Returns what this process remembers about a row. */
-const changeOf = ({ accountId, certSerial, event, orderId, profile }: AuditRow, millis: number): Change => ({
-  change: event,
-  at: Math.floor(millis / 1000),
-  profile,
-  accountId,
-  orderId,
-  certSerial
-})
-
 /** Counts and remembers a row that was inserted. */
-export const told = (row: AuditRow, millis: number): Effect.Effect<void, never, Database> =>
-  Effect.andThen(
-    counted(row),
-    outcomeOf(row.event) === "success" ? remember(changeOf(bounded(row), millis)) : Effect.void
-  )
+export const told = (
+  { accountId, certSerial, event, orderId, profile, reason }: AuditRow,
+  millis: number
+): Effect.Effect<void, never, Database> => {
+  // Failed issuances are counted by the reason in their rows, so that the metrics and the trail use the same words.
+  if (event === "certificate_issue_failed" && profile !== undefined && reason !== undefined) {
+    return afterCommit(count("acme_svc_certificate_issue_failures_total", { profile, reason }))
+  }
+  return outcomeOf(event) === "success"
+    ? remember({ change: event, at: Math.floor(millis / 1000), profile, accountId, orderId, certSerial })
+    : Effect.void
+}
 
 /** Inserts the audit row of a change. Must run in the transaction of the change. */
 export const insert = Effect.fnUntraced(function*<E extends AuditEvent>(row: AuditRow<E>) {

@@ -15,7 +15,6 @@ import { Waits } from "../../src/engine/queue/Waits.ts"
 import * as workers from "../../src/engine/queue/Workers.ts"
 import { ownerOf } from "../../src/engine/queue/Workers.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
-import { oneSync } from "../../src/engine/sql/Synced.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
 import * as crl from "../../src/operations/work/crl/ListPublication.ts"
@@ -73,9 +72,9 @@ const kept = ({ config }: Installation) =>
   Layer.mergeAll(
     Layer.provideMerge(
       Layer.merge(Notifier.layer(() => config), PublishedCrls.layer(takeBack)),
-      Queue.layer({ kinds: knownKinds, maxAttempts: () => config.jobs.max_attempts })
+      Queue.layer({ kinds: knownKinds, config: () => config })
     ),
-    Nonces.layer({ ttlSeconds: () => config.nonce.ttl_seconds }),
+    Nonces.layer(() => config),
     Loops.layer,
     AccountKeys.layer,
     AuditAllowance.layer,
@@ -110,8 +109,7 @@ export const startMember = (installation: Installation, process: Process, roles:
     )
     const surface = yield* Effect.provide(surfaceOf(config), services)
     const around = yield* Effect.context<Kept>()
-    return (request: Request) =>
-      Effect.provide(Effect.orDie(oneSync(surface.handle(request))), Context.merge(around, services))
+    return (request: Request) => Effect.provide(surface.handle(request), Context.merge(around, services))
   })
 
   const working = Effect.gen(function*() {

@@ -154,9 +154,9 @@ export const world = (script: Script = {}) =>
         Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100, hold_ms: 0 }),
         PublishedCrls.layer(takeBack)
       ),
-      Queue.layer({ kinds: knownKinds, maxAttempts: () => script.maxAttempts ?? 3 })
+      Queue.layer({ kinds: knownKinds, config: () => ({ jobs: { max_attempts: script.maxAttempts ?? 3 } }) })
     ),
-    Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
+    Nonces.layer(() => ({ nonce: { ttl_seconds: script.nonceTtlSeconds ?? 300 } })),
     AccountKeys.layer,
     Layer.orDie(PublicKeys.layer(script.blocklists ?? [])),
     script.policies ?? Policies.layerNone,

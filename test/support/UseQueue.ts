@@ -8,5 +8,5 @@ export const useQueue = (backend: Backend, { maxAttempts = 3, startsAt = 0 } = {
   useStore(backend, {
     startsAt,
     layer: ({ script = maxAttempts }: { readonly script: number | undefined }) =>
-      Queue.layer({ kinds: knownKinds, maxAttempts: () => script })
+      Queue.layer({ kinds: knownKinds, config: () => ({ jobs: { max_attempts: script } }) })
   })

@@ -70,7 +70,7 @@ const layerOf = ({ hears, synchronous, where }: Part) => {
     ? Postgres.layer({ url: Redacted.make(where), pool_max: 10, acquire_timeout_ms: 5000 })
     : Sqlite.layer({ path: where, synchronous })
   const heard = hears ? database : Layer.provide(Layer.effect(Database, Effect.map(Database, deaf)), database)
-  return Queue.layer({ kinds: knownKinds, maxAttempts: () => 5 }).pipe(
+  return Queue.layer({ kinds: knownKinds, config: () => ({ jobs: { max_attempts: 5 } }) }).pipe(
     Layer.provideMerge(Layer.mergeAll(heard, Entropy.layer, Loops.layer))
   )
 }

@@ -65,10 +65,13 @@ export class Queue extends Context.Service<Queue, {
   /** The runner of this process offers its slots here, so that jobs can begin at the commit that enqueues them. */
   readonly reservedSlots: Pick<Slots.ReservedSlots, "offer">
 }>()("acme/engine/queue/Queue") {
-  /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
+  /**
+   * Makes the service. It calls `config` for each row, because a reload changes the configuration. The row keeps the
+   * value of `jobs.max_attempts`.
+   */
   static readonly layer = (options: {
     readonly kinds: KnownKinds
-    readonly maxAttempts: () => number
+    readonly config: () => { readonly jobs: { readonly max_attempts: number } }
   }): Layer.Layer<Queue, never, Database | Entropy> =>
     Layer.effect(
       this,
@@ -94,7 +97,7 @@ export class Queue extends Context.Service<Queue, {
               kind,
               dedupKey,
               payload: job.payload,
-              maxAttempts: options.maxAttempts(),
+              maxAttempts: options.config().jobs.max_attempts,
               deadline: job.deadline,
               share
             }

@@ -3,14 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Fs from "node:fs"
+import { finallyDo } from "../Finally.ts"
 import { checkpoints } from "./Checkpoints.ts"
 import { Database, failed } from "./Database.ts"
 import type { Driver } from "./Driver.ts"
-import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
-import { SqlError } from "./SqlError.ts"
+import { noConnection, SqlError } from "./SqlError.ts"
 import type { SqliteOptions } from "./SqliteConnection.ts"
 import { connect } from "./SqliteConnection.ts"
 import { identityOf, makeWalFile, replaced, unwritten } from "./SqliteFiles.ts"
@@ -36,6 +36,50 @@ const describe: Driver["describe"] = (error) => ({
   transient: false,
   cause: error.cause instanceof Error ? causeOf(codeOf(error), error.cause.message) : "other"
 })
+
+/**
+ * Makes a gate through which one user at a time gets the writing connection, in the order of arrival. A wait ends after
+ * `patienceMillis`. Both the wait and the use can be interrupted if the caller allows this.
+ */
+const makeGate = (patienceMillis: number) => {
+  let isFree = true
+  const waiting = new Set<() => void>()
+  const leave = () => {
+    const [next] = waiting
+    if (next === undefined) isFree = true
+    else {
+      waiting.delete(next)
+      next() // the connection is passed directly to the next user
+    }
+  }
+  const wait = Effect.callback<void, SqlError>((resume) => {
+    let isIn = false
+    const enter = () => {
+      isIn = true
+      clearTimeout(timer)
+      resume(Effect.void)
+    }
+    const timer = setTimeout(() => {
+      waiting.delete(enter)
+      resume(noConnection(patienceMillis))
+    }, patienceMillis)
+    waiting.add(enter)
+    return Effect.sync(() => {
+      clearTimeout(timer)
+      waiting.delete(enter)
+      if (isIn) leave()
+    })
+  })
+  return {
+    pass: <A, E, R>(use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+      Effect.uninterruptibleMask((restore) => {
+        if (!isFree) return Effect.andThen(restore(wait), finallyDo(restore(use), leave))
+        isFree = false
+        return finallyDo(restore(use), leave)
+      }),
+    isFree: () => isFree
+  }
+}
 
 /** The number of commits after which the length of the write-ahead file is checked. */
 const commitsBetweenLooks = 32
@@ -71,7 +115,6 @@ const make = (options: SqliteOptions) =>
         if (++committed % commitsBetweenLooks === 0) grown?.()
       })
     const transact = yield* makeGroupCommit({ exclusive: alone, begin, commit })
-    const whenSynced = <A, E, R>(self: Effect.Effect<A, E, R>) => synced(commits, self)
     const driver: Driver = {
       dialect: "sqlite",
       exclusive: commits === undefined ? alone : (use) =>
@@ -85,12 +128,13 @@ const make = (options: SqliteOptions) =>
         const execute = connection.execute(text, params)
         // A read also waits at the gate. Otherwise it would become a part of the transaction that is open on the only
         // connection.
-        return whenSynced(
+        return synced(
+          commits,
           reads ? gate.pass(whileBusy(execute)) : Effect.flatten(transact(() => Effect.exit(execute)))
         )
       },
-      transact: (body) => whenSynced(transact(body)),
-      aside: beside && ((patienceMillis, body) => whenSynced(beside.aside(patienceMillis, body))),
+      transact: (body) => synced(commits, transact(body)),
+      aside: beside && ((patienceMillis, body) => synced(commits, beside.aside(patienceMillis, body))),
       begin,
       commit,
       listen: undefined,

@@ -11,6 +11,7 @@ import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { Database, failed, transaction } from "../../engine/sql/Database.ts"
 import { synced, unsynced } from "../../engine/sql/Synced.ts"
 import { currentMillis, millisOf } from "../../engine/Time.ts"
+import type { Config } from "../../settings/AppConfig.ts"
 import * as nonces from "../../store/NonceRows.ts"
 import type { SignedNonce } from "../../store/NonceRows.ts"
 
@@ -43,10 +44,9 @@ export class Nonces extends Context.Service<Nonces, {
    */
   readonly spendSigned: (request: SignedNonce) => Effect.Effect<SpentSigned | undefined, StorageFailed>
 }>()("acme/services/nonce/Nonces") {
-  /** `ttlSeconds` returns the `nonce.ttl_seconds` that is in force when a nonce is handed out or spent. */
-  static readonly layer = (options: {
-    readonly ttlSeconds: () => number
-  }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.effect(this, make(options.ttlSeconds))
+  /** Makes the service. It calls `config` each time it is used, because a reload changes the configuration. */
+  static readonly layer = (config: () => Pick<Config, "nonce">): Layer.Layer<Nonces, never, Database | Entropy> =>
+    Layer.effect(this, make(config))
 }
 
 const smallestBatch = 16
@@ -85,7 +85,7 @@ const signerIn = (found: ReadonlyMap<AccountId, Account>, { accountId, profile, 
   return account?.profile === profile && pubkey.equals(account.pubkey) ? account : undefined
 }
 
-const make = (ttlSeconds: () => number) =>
+const make = (config: () => Pick<Config, "nonce">) =>
   Effect.gen(function*() {
     const database = yield* Database
     const entropy = yield* Entropy
@@ -123,7 +123,7 @@ const make = (ttlSeconds: () => number) =>
     }
 
     const take = (now: number): string | undefined => {
-      const oldest = now - ttlSeconds() * 100
+      const oldest = now - config().nonce.ttl_seconds * 100
       for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
         if (next.madeAt >= oldest) return next.value
       }
@@ -196,7 +196,7 @@ const make = (ttlSeconds: () => number) =>
       // A batch of another process, or the sweep, may lock the same rows in a different order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
       const answerAll = Effect.fnUntraced(function*({ accounts, consumed }: Effect.Success<typeof consume>) {
-        const oldest = (yield* currentMillis) - ttlSeconds() * 1000
+        const oldest = (yield* currentMillis) - config().nonce.ttl_seconds * 1000
         const found = new Map<string, Spent>()
         const signers = new Map<AccountId, Account>()
         for (const [value, madeAt] of consumed) found.set(value, madeAt < oldest ? "expired" : "fresh")

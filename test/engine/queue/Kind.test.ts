@@ -31,7 +31,9 @@ const options = {
 }
 
 describe.each(databases)("a queue of other kinds, on $name", (backend) => {
-  const { records, test } = useStore(backend, { layer: () => Queue.layer({ kinds: known, maxAttempts: () => 3 }) })
+  const { records, test } = useStore(backend, {
+    layer: () => Queue.layer({ kinds: known, config: () => ({ jobs: { max_attempts: 3 } }) })
+  })
 
   test("runs its jobs and its periodic work", () =>
     Effect.gen(function*() {

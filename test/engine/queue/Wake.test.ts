@@ -34,7 +34,7 @@ const options = {
 const queueOf = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.provide(
-      Layer.fresh(Queue.layer({ kinds: knownKinds, maxAttempts: () => 3 })),
+      Layer.fresh(Queue.layer({ kinds: knownKinds, config: () => ({ jobs: { max_attempts: 3 } }) })),
       Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
     )),
     Context.get(Queue)

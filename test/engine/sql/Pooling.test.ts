@@ -108,7 +108,7 @@ describe("transaction pooling on PostgreSQL", () => {
         const queueOn = (on: typeof driver) =>
           Effect.map(
             Layer.build(Layer.provide(
-              Layer.fresh(Queue.layer({ kinds: knownKinds, maxAttempts: () => 3 })),
+              Layer.fresh(Queue.layer({ kinds: knownKinds, config: () => ({ jobs: { max_attempts: 3 } }) })),
               Layer.merge(Layer.succeed(Database, on), Entropy.layer)
             )),
             Context.get(Queue)

@@ -24,7 +24,7 @@ const together = { concurrency: "unbounded" } as const
 const noncesOver = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.fresh(Layer.provide(
-      Nonces.layer({ ttlSeconds: () => ttlSeconds }),
+      Nonces.layer(() => ({ nonce: { ttl_seconds: ttlSeconds } })),
       Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
     ))),
     Context.get(Nonces)
