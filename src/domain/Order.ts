@@ -61,6 +61,11 @@ export interface Order {
   readonly restricted: number | undefined
 }
 
+/** Returns the names of an order, in the order of the request. */
+export const namesOf = (
+  { identifiers }: { readonly identifiers: ReadonlyArray<{ readonly value: string }> }
+): ReadonlyArray<string> => identifiers.map(({ value }) => value)
+
 /**
  * When an order was made, and the expiry that the client was told, in epoch seconds. Versions before 0.1 did not store
  * the expiry.

@@ -5,11 +5,11 @@ import * as Schedule from "effect/Schedule"
 import { makeAwake } from "../Awake.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit, withinSpan } from "../telemetry/EngineLog.ts"
-import type { Span } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentMillis, lifeMillis } from "../Time.ts"
 import type { Ends } from "./Ends.ts"
 import type { Job } from "./Job.ts"
+import { groupOf } from "./Job.ts"
 import type { AnyHandler } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
 import type { Failure, Outcome, QueueFailure } from "./Outcome.ts"
@@ -44,15 +44,18 @@ const hopeless = (job: Job, periodic: boolean, startedAt: number): QueueFailure 
 
 /** Makes the attempts of a runner. There are none at first. */
 export const make = <R, F extends Failure>(runner: {
-  readonly handlerOf: (kind: string) => AnyHandler<R, F> | undefined
+  readonly inForce: {
+    readonly handlers: ReadonlyMap<string, AnyHandler<R, F>>
+    /** Whether the runner stops. */
+    readonly isDraining: boolean
+  }
   readonly settlement: Settlement
-  readonly isDraining: () => boolean
   /** Gives the slot of an attempt back, however the attempt ended. */
   readonly release: (job: Job) => Effect.Effect<void>
   /** Is told when an attempt at a job begins in this process, and when the attempt is over. */
   readonly ends: Pick<Ends, "begun" | "left">
-  /** Returns the facts of each record of an attempt. */
-  readonly spanOf: (job: Job) => Span
+  /** The name of the group of a share in the records of an attempt. */
+  readonly groupName: string
 }) => {
   const { settlement } = runner
   const running = new Set<Attempt>()
@@ -66,7 +69,7 @@ export const make = <R, F extends Failure>(runner: {
     Effect.catch(settle, () =>
       Effect.retry(Effect.delay(settle, "50 millis"), {
         schedule: settlementRetries,
-        while: () => Effect.map(lifeMillis, (life) => !runner.isDraining() && life < endsAt)
+        while: () => Effect.map(lifeMillis, (life) => !runner.inForce.isDraining && life < endsAt)
       }))
 
   /**
@@ -130,7 +133,7 @@ export const make = <R, F extends Failure>(runner: {
     function*(job: Job, startedAt: number, heldAt: number) {
       const fiber = yield* Effect.fiber
       // This is one step, so that the resources of the handler are not released in between.
-      const known = runner.handlerOf(job.kind)
+      const known = runner.inForce.handlers.get(job.kind)
       known?.begun?.(fiber)
       const prepared = known?.prepare(job)
       const periodic = known?.periodic === true
@@ -146,18 +149,7 @@ export const make = <R, F extends Failure>(runner: {
       Effect.catchDefect(
         self,
         (defect) => emit("job_run_panicked", { kind, job_id: id, attempts, error: cut(String(defect)) })
-      ),
-    (self, job) =>
-      Effect.suspend(() => {
-        runner.ends.begun(job)
-        return Effect.ensuring(
-          self,
-          Effect.suspend(() => {
-            runner.ends.left(job)
-            return runner.release(job)
-          })
-        )
-      })
+      )
   )
 
   /** Interrupts the attempts that must end, and remembers why. */
@@ -179,10 +171,19 @@ export const make = <R, F extends Failure>(runner: {
      */
     run: Effect.fnUntraced(function*(job: Job, heldAt: number) {
       const startedAt = yield* currentMillis
+      const { attempts: attempt, id: job_id, kind, share } = job
+      runner.ends.begun(job)
+      const handled = Effect.ensuring(
+        claimed(job, startedAt, heldAt),
+        Effect.suspend(() => {
+          runner.ends.left(job)
+          return runner.release(job)
+        })
+      )
       yield* withinSpan(
-        runner.spanOf(job),
+        { job_id, job_kind: kind, [runner.groupName]: groupOf(share) || undefined },
         startedAt,
-        traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), claimed(job, startedAt, heldAt))
+        traced(kind, () => ({ job_id, attempt }), handled)
       )
     }),
     interruptEvery,

@@ -17,7 +17,6 @@ import * as Attempts from "./Attempts.ts"
 import * as claims from "./Claims.ts"
 import * as DueTimes from "./DueTimes.ts"
 import type { Job } from "./Job.ts"
-import { groupOf } from "./Job.ts"
 import * as jobRecords from "./JobRecords.ts"
 import type { AnyHandler, Round } from "./Kind.ts"
 import { kindsOf, roundsOf } from "./Kind.ts"
@@ -51,8 +50,9 @@ const firstFollowMillis = 50
 /** The time between two checks of leases and due times. */
 const tendMillis = 1000
 
-/** The settings and handlers in force. A reload changes them. */
+/** The settings and handlers in force, which a reload changes, and whether the runner stops. */
 interface InForce<R, F extends Failure> {
+  isDraining: boolean
   tuning: Tuning
   /** The handlers by their kinds. */
   handlers: ReadonlyMap<string, AnyHandler<R, F>>
@@ -154,7 +154,7 @@ const enqueuePeriodic = Effect.fnUntraced(function*<R, F extends Failure>(
 export const make = <R, F extends Failure>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
     const { isGone = () => false, owner } = options
-    const inForce: InForce<R, F> = { tuning: options, handlers: byKind(handlers) }
+    const inForce: InForce<R, F> = { isDraining: false, tuning: options, handlers: byKind(handlers) }
     const queue = yield* Queue
     const database = yield* Database
     const withQueue = Effect.provideService(Queue, queue)
@@ -162,10 +162,8 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
     const fork = yield* FiberSet.runtime(fibers)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
     let handedBack = 0
-    let draining = false
     const slots = Slots.make(queue.kinds.roomOf)
-    const release = (slot: Pick<Job, "kind" | "share">) =>
-      Effect.suspend(() => slots.release(slot) ? queue.wake : Effect.void)
+    const release = (slot: Pick<Job, "kind" | "share">) => slots.release(slot) ? queue.wake : Effect.void
     const settlement = Settlement.make({
       owner,
       backoff: () => inForce.tuning,
@@ -180,16 +178,11 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
         })
     })
     const attempts = Attempts.make<R, F>({
-      handlerOf: (kind) => inForce.handlers.get(kind),
+      inForce,
       settlement,
-      isDraining: () => draining,
       release,
       ends: queue.ends,
-      spanOf: ({ id, kind, share }) => ({
-        job_id: id,
-        job_kind: kind,
-        [queue.kinds.groupName]: groupOf(share) || undefined
-      })
+      groupName: queue.kinds.groupName
     })
     const leases = Leases.make({ owner, isGone, holdings: attempts.running })
     const { correctTimes, tend } = yield* tending(inForce, leases)
@@ -226,13 +219,12 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       /** The slots for jobs that this process enqueues: such a job begins at the commit if its turn has come. */
       reservedSlots: Slots.offerOf({
         owner,
+        inForce,
         reserve: (kind, share) =>
           inForce.handlers.has(kind) && slots.reserve(inForce.tuning.max_concurrent, kind, share),
         release,
-        isDraining: () => draining,
         // The attempt does not begin at once, so that the request that enqueued the job is answered first.
-        begin: (job, heldAt) =>
-          Effect.sync(() => void fork(Effect.andThen(Effect.yieldNow, attempts.run(job, heldAt)))),
+        begin: (job, heldAt) => void fork(Effect.andThen(Effect.yieldNow, attempts.run(job, heldAt))),
         handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
         database
       }),
@@ -267,7 +259,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       idle: FiberSet.awaitEmpty(fibers),
       /** Gives running attempts five seconds, then hands the remaining rows back. Returns how many it handed back. */
       drain: Effect.gen(function*() {
-        draining = true
+        inForce.isDraining = true
         yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(fibers)), drainMillis)
         yield* attempts.interruptEvery("shutdown", () => true)
         yield* FiberSet.awaitEmpty(fibers)

@@ -294,15 +294,15 @@ export const offerOf = (runner: {
   /** Takes a slot. */
   readonly reserve: (kind: string, share: string) => boolean
   readonly release: (slot: Pick<Job, "kind" | "share">) => Effect.Effect<void>
-  readonly isDraining: () => boolean
+  readonly inForce: { readonly isDraining: boolean }
   /** Begins an attempt, which gives the slot back at its end. */
-  readonly begin: (job: Job, heldAt: number) => Effect.Effect<void>
+  readonly begin: (job: Job, heldAt: number) => void
   /** Makes the row ready again. */
   readonly handBack: (job: Job, spentAt: number) => Effect.Effect<unknown, StorageFailed, Database>
   readonly database: Database["Service"]
 }): Offer =>
 (kind, share) => {
-  if (runner.isDraining() || !runner.reserve(kind, share)) return undefined
+  if (runner.inForce.isDraining || !runner.reserve(kind, share)) return undefined
   const handBack = (job: Job, life: number) =>
     Effect.provideService(runner.handBack(job, life), Database, runner.database)
   let isKept = true
@@ -317,9 +317,9 @@ export const offerOf = (runner: {
       const life = yield* lifeMillis
       // The runner stops, so the row is made ready again. Otherwise it would stay claimed until another process notices
       // that this process is dead.
-      if (runner.isDraining()) return yield* Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
+      if (runner.inForce.isDraining) return yield* Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
       isKept = false
-      yield* runner.begin(job, life)
+      runner.begin(job, life)
     }),
     giveBack
   }

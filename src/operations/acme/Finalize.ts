@@ -10,7 +10,7 @@ import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { defaultKind, kindOfOrder } from "../../domain/CertificateKind.ts"
 import type { OrderId } from "../../domain/Id.ts"
-import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
+import { expiryOf, isLapsed, namesOf, statusShown } from "../../domain/Order.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -37,8 +37,6 @@ const decodeCsr = (text: string, kind: CertificateKind): Result.Result<Csr, CsrR
   if (der === undefined) return refuse("undecodable", `The CSR is not base64url: ${base64urlFault(unpadded)}.`)
   return parseCsr(der, kind.keys)
 }
-
-const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
 
 const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, kind: CertificateKind, text: string) {
   const csr = yield* Effect.fromResult(decodeCsr(text, kind))

@@ -12,6 +12,7 @@ import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrd
 import type { DnsName } from "../../domain/Identifier.ts"
 import { isWildcard, reverseName } from "../../domain/Identifier.ts"
 import type { Order } from "../../domain/Order.ts"
+import { namesOf } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
@@ -138,7 +139,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const now = yield* currentSeconds
   const checked = checkRequest(profile, yield* Issuers, request, now)
   if (Result.isFailure(checked)) {
-    return yield* rejected(checked.failure, request.identifiers.map(({ value }) => value))
+    return yield* rejected(checked.failure, namesOf(request))
   }
   const { kind, names } = checked.success
   if ((yield* ProfileStates).of(profile.name) !== undefined) return yield* rejected(new ProfileDegraded(), names)

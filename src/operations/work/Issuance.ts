@@ -5,6 +5,7 @@ import { kindOfOrder } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { namesOf } from "../../domain/Order.ts"
 import type { PayloadOf } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { count } from "../../domain/words/Series.ts"
@@ -43,7 +44,7 @@ export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
   if (kind === undefined) return Done({ commit: kindRemoved(payload, order) })
   const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
   if (Result.isFailure(csr)) return Done({ commit: rejected(payload, order, csr.failure.detail) })
-  const names = order.identifiers.map(({ value }) => value)
+  const names = namesOf(order)
   const signers = yield* Signers
   const signed = yield* Effect.result(
     Effect.flatMap(

@@ -8,6 +8,7 @@ import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { defaultKind } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
+import { namesOf } from "../../domain/Order.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -47,7 +48,7 @@ const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
     actorId: order?.accountId,
     accountId: order?.accountId,
     orderId: of.order_id,
-    identifiers: order?.identifiers.map(({ value }) => value),
+    identifiers: order && namesOf(order),
     reason: problemType(error),
     ...auditFacts(of.profile, of.client)
   }) as const
@@ -107,7 +108,7 @@ export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
     const { chain, notAfter, serial } = signed
     const { id } = order
-    const identifiers = order.identifiers.map(({ value }) => value)
+    const identifiers = namesOf(order)
     yield* orders.lock(id)
     const stored = yield* certificates.issue({
       id,

@@ -36,7 +36,7 @@ import type { Failure, Needs, Reply } from "./AcmeRoutes.ts"
 import { match } from "./AcmeRoutes.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import type { PendingAnswer } from "./PendingAnswer.ts"
-import { notHeld } from "./PendingAnswer.ts"
+import { inSeconds } from "./PendingAnswer.ts"
 import { postedOf } from "./Posted.ts"
 import { recording } from "./RefusalRecords.ts"
 
@@ -182,8 +182,11 @@ export const make = (
     // A request without a first answer needs a slot, and waits longer for it, because many held requests may end at
     // once.
     if (answer === undefined) return yield* slots.takeWithin(Math.max(waitMillis, patientMillis), again, shed)
-    if (!isHeld) return notHeld(answer, awaits)
-    return yield* Effect.orElseSucceed(slots.takeWithin(waitMillis, again, shed), () => notHeld(answer, awaits))
+    if (!isHeld) return inSeconds(answer, awaits.pauseSeconds)
+    return yield* Effect.orElseSucceed(
+      slots.takeWithin(waitMillis, again, shed),
+      () => inSeconds(answer, awaits.pauseSeconds)
+    )
   })
 
   const respond = Effect.fnUntraced(function*(request: Request, at: Place | undefined) {

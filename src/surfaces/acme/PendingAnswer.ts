@@ -32,10 +32,9 @@ export interface PendingAnswer<E, R> {
   readonly again: Effect.Effect<Answer, E, R>
 }
 
-const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answer, { "retry-after": String(seconds) })
-
-/** Returns the answer for a client whose request cannot be held. */
-export const notHeld = (answer: Answer, { pauseSeconds }: Awaited): Answer => inSeconds(answer, pauseSeconds)
+/** Returns the answer with the request to poll again after some seconds. */
+export const inSeconds = (answer: Answer, seconds: number): Answer =>
+  withHeaders(answer, { "retry-after": String(seconds) })
 
 /** Reads the answer. If the job still has not ended, the answer says when the client should poll again. */
 const readAgain = <E, R>(read: Effect.Effect<Polled, E, R>): Effect.Effect<Answer, E, R | Waits> =>
@@ -83,5 +82,5 @@ export const begun = Effect.fnUntraced(function*<E, R, E2, R2>(
   if (awaits === undefined) return answer
   if (limitMillis > 0) return { answer, awaits, since, limitMillis, again: readAgain(read) }
   // A client may also poll by repeating this request. Such a poll is not held.
-  return isFirst && (yield* mayHold) ? inSeconds(answer, 0) : notHeld(answer, awaits)
+  return isFirst && (yield* mayHold) ? inSeconds(answer, 0) : inSeconds(answer, awaits.pauseSeconds)
 })
