@@ -1,23 +1,15 @@
 import * as Result from "effect/Result"
-import { decode, Tag } from "../asn1/DerReader.ts"
-import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey.ts"
+import { decode } from "../asn1/DerReader.ts"
+import { ED25519, readKeyInfo, readModulus, RSA, rsaWeakness } from "./WeakKey.ts"
 
 /* The weaknesses of a public key itself, whoever owns it and whatever it is used for. */
-
-/** Returns the algorithm and the octets of a DER SubjectPublicKeyInfo, or undefined if it cannot be read. */
-const keyOf = (spki: Uint8Array) =>
-  Result.getOrUndefined(decode(spki, (reader) => {
-    const info = reader.enter(Tag.sequence)
-    const { oid } = readAlgorithm(info)
-    return { oid, key: info.bits() }
-  }))
 
 /**
  * Returns the modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo, or undefined if the key is not an RSA key.
  */
 export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
-  const read = keyOf(spki)
-  return read?.oid === RSA ? Result.getOrUndefined(decode(read.key, readModulus)) : undefined
+  const read = Result.getOrUndefined(readKeyInfo(spki))
+  return read?.algorithm.oid === RSA ? Result.getOrUndefined(decode(read.key, readModulus)) : undefined
 }
 
 /**
@@ -25,9 +17,9 @@ export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
  * undefined if the key is not weak.
  */
 export const keyWeakness = (spki: Uint8Array): string | undefined => {
-  const read = keyOf(spki)
-  if (read?.oid === ED25519) return edwardsWeakness(read.key)
-  const modulus = read?.oid === RSA ? Result.getOrUndefined(decode(read.key, readModulus)) : undefined
+  const read = Result.getOrUndefined(readKeyInfo(spki))
+  if (read?.algorithm.oid === ED25519) return edwardsWeakness(read.key)
+  const modulus = read?.algorithm.oid === RSA ? Result.getOrUndefined(decode(read.key, readModulus)) : undefined
   return modulus && rsaWeakness(modulus)
 }
 

@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
-import type { DerReader } from "../asn1/DerReader.ts"
+import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import type { MlDsa } from "./MlDsa.ts"
 import { importMlDsa, mlDsa, mlDsaOf } from "./MlDsa.ts"
@@ -27,6 +27,18 @@ export const readAlgorithm = (reader: DerReader): AlgorithmIdentifier => {
   algorithm.end()
   return { oid, parameters }
 }
+
+/** Reads a DER SubjectPublicKeyInfo (RFC 5280 section 4.1). Returns its algorithm and the octets of its key. */
+export const readKeyInfo = (
+  spki: Uint8Array
+): Result.Result<{ readonly algorithm: AlgorithmIdentifier; readonly key: Uint8Array }, DerFault> =>
+  decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    const algorithm = readAlgorithm(info)
+    const key = info.bits()
+    info.end()
+    return { algorithm, key }
+  })
 
 /** Returns whether the parameters are a NULL. */
 export const isNull = (parameters: Uint8Array | undefined): boolean =>
@@ -72,13 +84,7 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
  * canonical encoding, so that equal keys have equal octets.
  */
 export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
-  const read = decode(spki, (reader) => {
-    const info = reader.enter(Tag.sequence)
-    const algorithm = readAlgorithm(info)
-    const key = info.bits()
-    info.end()
-    return { algorithm, key }
-  })
+  const read = readKeyInfo(spki)
   if (Result.isFailure(read)) return refuse("undecodable", `The key is not decodable: ${read.failure.detail}.`)
   const { algorithm, key } = read.success
   if (algorithm.oid === RSA) return readRsaKey(algorithm, key)
@@ -92,15 +98,10 @@ export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyR
   return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
 }
 
-/** Returns the family of a key that {@link readSubjectKey} accepted earlier. This reads only the algorithm. */
+/** Returns the family of a key that {@link readSubjectKey} accepted earlier. */
 export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
-  const read = decode(spki, (reader) => {
-    const info = reader.enter(Tag.sequence)
-    const { oid } = readAlgorithm(info)
-    info.skip()
-    return oid
-  })
-  return Result.isSuccess(read) ? families[read.success] : undefined
+  const read = readKeyInfo(spki)
+  return Result.isSuccess(read) ? families[read.success.algorithm.oid] : undefined
 }
 
 const families: { readonly [oid: string]: KeyType } = {

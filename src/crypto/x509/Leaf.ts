@@ -3,10 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { sign } from "node:crypto"
-import { decode, Tag } from "../asn1/DerReader.ts"
+import { Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, text, time, unsigned } from "../asn1/DerWriter.ts"
 import { sha256Octets } from "../Digest.ts"
 import type { KeyType } from "../keys/WeakKey.ts"
+import { readKeyInfo } from "../keys/WeakKey.ts"
 import { readCertificate } from "./Certificate.ts"
 import type { LeafContent } from "./LeafContent.ts"
 import { extension, relativeName } from "./Part.ts"
@@ -132,12 +133,8 @@ export const signCertificate = (
 
 /** Returns the leftmost 160 bits of the SHA-256 of the bits of a public key (RFC 7093 method 1). */
 export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
-  const key = decode(spki, (reader) => {
-    const info = reader.enter(Tag.sequence)
-    info.skip(Tag.sequence)
-    return info.bits()
-  })
-  return sha256Octets(Result.getOrElse(key, () => spki)).subarray(0, 20)
+  const read = readKeyInfo(spki)
+  return sha256Octets(Result.isSuccess(read) ? read.success.key : spki).subarray(0, 20)
 }
 
 /**
