@@ -4,6 +4,8 @@ import { assert, describe } from "vitest"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/engine/http/HttpRefused.ts"
 import type { Answer, Request } from "../../../src/engine/http/Message.ts"
 import { ReverseNames } from "../../../src/engine/net/ReverseNames.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
+import { SqlError } from "../../../src/engine/sql/SqlError.ts"
 import { databases } from "../../support/Databases.ts"
 import { configOf, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
@@ -308,6 +310,31 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       problem(panicked, 500, undefined)
       yield* dressed(panicked)
       assert.strictEqual(eventsOf(records).filter((event) => event === "request_handler_panicked").length, 1)
+    }))
+
+  test("waits once for the disk with each answer of a profile, and answers as after the deadline if the disk fails", () =>
+    Effect.gen(function*() {
+      const driver = yield* Database
+      let waits = 0
+      const over = (upTo: Effect.Effect<void, SqlError>) =>
+        Effect.provideService(Database, {
+          ...driver,
+          commits: {
+            committed: () => {},
+            last: () => 1,
+            upTo: () => Effect.andThen(Effect.sync(() => waits++), upTo),
+            now: Effect.void,
+            failed: Effect.never
+          }
+        })
+      const answer = yield* over(Effect.void)(get(at("/directory")))
+      assert.deepStrictEqual([answer.status, waits], [200, 1])
+      const failed = new SqlError({ cause: new Error("EIO"), message: "the sync failed" })
+      const late = yield* over(Effect.fail(failed))(get(at("/directory")))
+      assert.deepStrictEqual(
+        bodyOf(late),
+        bodyOf(yield* Effect.flatMap(surface, (app) => app.late(requestOf("GET", "/"))))
+      )
     }))
 
   describe("admission", () => {
