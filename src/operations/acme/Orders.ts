@@ -5,7 +5,6 @@ import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyReplaced, InvalidProfile, Malformed, NotFound, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { storedKind } from "../../domain/CertificateKind.ts"
-import type { ChallengeType } from "../../domain/Challenge.ts"
 import { provesDns } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
@@ -91,9 +90,6 @@ const checkRequest = (
   return Result.map(acceptAll(profile, identifiers), (names) => ({ kind: kind.success, names }))
 }
 
-const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
-  isWildcard(name) ? challenge.enabled.filter(provesDns) : challenge.enabled
-
 // A client must not learn whether another account has such a certificate, nor which account that is.
 const nobodys = "names no certificate of this account"
 const replacesFaults = {
@@ -154,7 +150,9 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   for (const identifier of identifiers) {
     const authzId = makeAuthorizationId(yield* entropy.uuid)
     wanted.push({ id: authzId, identifier })
-    for (const [position, type] of challengesFor(profile, identifier.value).entries()) {
+    const { enabled } = profile.challenge
+    const types = isWildcard(identifier.value) ? enabled.filter(provesDns) : enabled
+    for (const [position, type] of types.entries()) {
       offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
     }
   }
