@@ -7,6 +7,7 @@ import { supervised } from "../domain/words/Loop.ts"
 import type { Running } from "../engine/queue/Runner.ts"
 import type { StorageFailed } from "../engine/sql/Database.ts"
 import { currentMillis } from "../engine/Time.ts"
+import { kindsFault } from "../operations/OlderProcesses.ts"
 import * as crl from "../operations/work/crl/ListPublication.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -108,7 +109,7 @@ export const prepare = (
       const mayDegrade = before.signers === undefined
         ? undefined
         : (profile: string) => states.of(profile) !== undefined
-      const judged = Effect.andThen(unfrozen(before.config, config), checkAddresses(config, roles))
+      const judged = Effect.all([unfrozen(before.config, config), checkAddresses(config, roles), beside(config)])
       const built = Effect.andThen(
         judged,
         Generations.build(loaded, surroundings, { ...before.before, mayDegrade })
@@ -140,6 +141,13 @@ export const prepare = (
     })
   )
 }
+
+/** Refuses a configuration that cannot be used beside the other processes on the database. */
+const beside = (config: Config) =>
+  Effect.flatMap(
+    kindsFault(config),
+    (fault) => fault === undefined ? Effect.void : new CommandFailed({ code: 3, message: fault })
+  )
 
 /** Reads the configuration again, and applies either all of it or nothing. */
 export const reload = (

@@ -19,6 +19,7 @@ import * as workers from "../engine/queue/Workers.ts"
 import { Database } from "../engine/sql/Database.ts"
 import { currentMillis } from "../engine/Time.ts"
 import { watchLost } from "../operations/LostChanges.ts"
+import { kindsFault, knownWords } from "../operations/OlderProcesses.ts"
 import { makeReport, refresh } from "../operations/ProfileHealth.ts"
 import { keepExported } from "../operations/work/crl/CrlExport.ts"
 import type { DatabaseEmptied } from "../operations/work/crl/Emptied.ts"
@@ -170,7 +171,10 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, chil
   const sockets = yield* listeners.prepare(first.surfaces)
   const machine = workers.here()
   const owner = workers.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
-  yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: process.version }))
+  const knows = knownWords.join(" ")
+  yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: process.version, knows }))
+  const fault = yield* kindsFault(config)
+  if (fault !== undefined) return yield* new CommandFailed({ code: 3, message: fault })
   // The process listens for the signal before it runs its first job. So jobs that have begun end in an orderly way,
   // however early the signal comes.
   const stopped = yield* supervised("stop_signal", process.stopSignal)

@@ -107,11 +107,19 @@ export const isRunning = ({ begun, place }: Machine) => (owner: string): boolean
 
 const upsert = statement({
   name: "worker_upsert",
-  params: { owner: text(), roles: text(), version: text(), startedAt: int, now: int, sharesSyncs: int },
+  params: {
+    owner: text(),
+    roles: text(),
+    version: text(),
+    startedAt: int,
+    now: int,
+    sharesSyncs: int,
+    knows: text()
+  },
   row: {},
   sql: () =>
-    `INSERT INTO workers (owner, roles, version, started_at, last_seen_at, shares_syncs)
-     VALUES (:owner, :roles, :version, :startedAt, :now, :sharesSyncs)
+    `INSERT INTO workers (owner, roles, version, started_at, last_seen_at, shares_syncs, knows)
+     VALUES (:owner, :roles, :version, :startedAt, :now, :sharesSyncs, :knows)
      ON CONFLICT (owner) DO UPDATE SET last_seen_at = excluded.last_seen_at`
 })
 
@@ -174,7 +182,12 @@ export const present = (row: {
   readonly version: string
   readonly startedAt: number
   readonly now: number
-}) => Effect.flatMap(Database, ({ commits }) => run(upsert, { ...row, sharesSyncs: commits === undefined ? 0 : 1 }))
+  readonly knows?: string
+}) =>
+  Effect.flatMap(
+    Database,
+    ({ commits }) => run(upsert, { knows: "", ...row, sharesSyncs: commits === undefined ? 0 : 1 })
+  )
 
 /** Removes the presence of a process at a clean shutdown. */
 export const remove = (owner: string) => run(removeStatement, { owner })
@@ -203,6 +216,8 @@ export interface PresenceOptions {
   /** The roles, joined by commas. */
   readonly roles: string
   readonly version: string
+  /** What this version knows beyond the first one: words, joined by blanks. By default nothing. */
+  readonly knows?: string
 }
 
 const refreshMillis = 10_000
@@ -247,7 +262,8 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
         () => Effect.ignore(remove(options.owner)) // the row expires after ten minutes anyway
       )
       yield* refuseUnlike(options.owner, later, isGone(here()))
-      yield* emit("worker_registered", options)
+      const { owner, roles, version } = options
+      yield* emit("worker_registered", { owner, roles, version })
       let told = new Map<string, number>()
       const compare = Effect.gen(function*() {
         const now = new Map<string, number>()

@@ -1,0 +1,32 @@
+import * as Effect from "effect/Effect"
+import { int, text } from "../sql/Column.ts"
+import { all } from "../sql/Query.ts"
+import { statement } from "../sql/Statement.ts"
+import { clocks } from "./Clocks.ts"
+import { here, isGone } from "./Workers.ts"
+
+/* Processes of an older version, which do not know what this version knows. */
+
+/** A process that was not seen for this number of seconds does not refresh its row. */
+const presentSeconds = 30
+
+const lackingStatement = statement({
+  name: "worker_lacking",
+  params: { word: text(), since: int },
+  row: { owner: text() },
+  sql: () =>
+    `SELECT owner FROM workers
+     WHERE (' ' || coalesce(knows, '') || ' ') NOT LIKE ('% ' || :word || ' %') AND last_seen_at >= :since ORDER BY owner`
+})
+
+/**
+ * Returns a running process that does not know a word, or undefined if there is none. A process writes the words that
+ * its version knows into its row of `workers`.
+ */
+export const lacking = (word: string) =>
+  Effect.gen(function*() {
+    const { later } = yield* clocks
+    const found = yield* all(lackingStatement, { word, since: later - presentSeconds })
+    const gone = isGone(here())
+    return found.find(({ owner }) => !gone(owner))?.owner
+  })
