@@ -5,6 +5,7 @@ import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../eng
 import { all, first, run } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
+import { unissued } from "./orders/Unissued.ts"
 
 /* Deletes accounts and orders, and counts the certificates that forbid a deletion. */
 
@@ -26,7 +27,7 @@ const lockOrdersStatement = statement({
   params: { accounts: rows },
   row: {},
   sql: (f) =>
-    `SELECT 1 FROM orders WHERE account_id ${among(f)} AND status IN ('pending', 'ready', 'processing')
+    `SELECT 1 FROM orders WHERE account_id ${among(f)} AND status IN ('pending', 'ready', 'processing')${unissued(f)}
      ORDER BY id${f.dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
@@ -74,7 +75,7 @@ const relayedStatement = statement({
   sql: (f) =>
     `SELECT o.id AS "orderId", o.profile AS "profile", u.upstream_order_url AS "orderUrl", u.csr_der AS "csr"
      FROM orders o JOIN upstream_orders u ON u.order_id = o.id
-     WHERE o.account_id ${among(f)} AND o.status = 'processing'`
+     WHERE o.account_id ${among(f)} AND o.status = 'processing'${unissued(f, "o.")}`
 })
 
 const orderStatement = statement({

@@ -4,6 +4,7 @@ import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
 import { int, name, text, uuid } from "../engine/sql/Column.ts"
 import { first } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
+import { unissued } from "./orders/Unissued.ts"
 
 /*
  * These statements find out whether the number of rows of a kind has reached a limit, and when the last counted row was
@@ -33,7 +34,9 @@ const newOrders = statement({
   row: { createdAt: int },
   sql: ({ indexedBy }) =>
     `SELECT created_at AS "createdAt" FROM orders ${indexedBy("orders_account_id_id")}
-     WHERE ${newestOf("")} AND replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
+     WHERE ${
+      newestOf("")
+    } AND replaces IS NULL AND failed_replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
 const replacing = statement({
@@ -42,7 +45,9 @@ const replacing = statement({
   row: { createdAt: int },
   sql: ({ indexedBy }) =>
     `SELECT created_at AS "createdAt" FROM orders ${indexedBy("orders_account_id_id")}
-     WHERE ${newestOf("")} AND replaces = :replaces ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
+     WHERE ${
+      newestOf("")
+    } AND coalesce(replaces, failed_replaces) = :replaces ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
 // SQLite keeps the order of cross joins: first the newest orders of the account, then their names.
@@ -54,7 +59,7 @@ const newNames = statement({
     `SELECT o.created_at AS "createdAt" FROM orders o ${
       indexedBy("orders_account_id_id")
     } CROSS JOIN order_identifiers i
-     WHERE ${newestOf("o.")} AND o.replaces IS NULL AND i.order_id = o.id
+     WHERE ${newestOf("o.")} AND o.replaces IS NULL AND o.failed_replaces IS NULL AND i.order_id = o.id
      ORDER BY o.account_id DESC, o.id DESC LIMIT 1 OFFSET :skip`
 })
 
@@ -62,9 +67,11 @@ const pending = statement({
   name: "limit_pending_authorizations",
   params: { ...ofAccount, now: int },
   row: { createdAt: int },
-  sql: () =>
+  sql: (f) =>
     `SELECT o.created_at AS "createdAt" FROM orders o CROSS JOIN authorizations a
-     WHERE o.account_id = :accountId AND o.id > :since AND o.status = 'pending' AND o.replaces IS NULL
+     WHERE o.account_id = :accountId AND o.id > :since AND o.status = 'pending'${
+      unissued(f, "o.")
+    } AND o.replaces IS NULL
        AND (o.expires_at IS NULL OR o.expires_at > :now) AND a.order_id = o.id AND a.status = 'pending'
      ORDER BY o.id DESC LIMIT 1 OFFSET :skip`
 })

@@ -4,6 +4,7 @@ import type { StorageFailed } from "../engine/sql/Database.ts"
 import { Database } from "../engine/sql/Database.ts"
 import { run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
+import { unissued } from "./orders/Unissued.ts"
 
 type Table = "accounts" | "orders"
 
@@ -37,7 +38,7 @@ const processingStatement = statement({
   params: {},
   row: {},
   only: "postgres",
-  sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
+  sql: (f) => `SELECT 1 FROM orders WHERE status = 'processing'${unissued(f)} FOR SHARE`
 })
 
 /**

@@ -3,6 +3,7 @@ import type { OrderId } from "../../domain/Id.ts"
 import { int, name, text, uuid } from "../../engine/sql/Column.ts"
 import { all, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
+import { unissued } from "./Unissued.ts"
 
 /* Orders that have expired without a certificate. */
 
@@ -19,9 +20,9 @@ const pageStatement = statement({
     limit: int
   },
   row: { id: uuid<OrderId>(), createdAt: int },
-  sql: ({ indexedBy }) =>
-    `SELECT id AS "id", created_at AS "createdAt" FROM orders ${indexedBy("orders_status_created_at")}
-     WHERE status = :status AND profile = :profile AND created_at <= :createdBefore
+  sql: (f) =>
+    `SELECT id AS "id", created_at AS "createdAt" FROM orders ${f.indexedBy("orders_status_created_at")}
+     WHERE status = :status${unissued(f)} AND profile = :profile AND created_at <= :createdBefore
        AND (expires_at IS NULL OR expires_at <= :now)
        AND created_at >= :afterTime AND (created_at > :afterTime OR id > :afterId)
      ORDER BY created_at, id LIMIT :limit`
@@ -33,11 +34,11 @@ const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: name(), createdBefore: int, expiredBefore: int, limit: int },
   row: { id: uuid<OrderId>() },
-  sql: ({ aside, indexedBy }) =>
-    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${indexedBy("orders_status_created_at")}
-       WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
+  sql: (f) =>
+    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${f.indexedBy("orders_status_created_at")}
+       WHERE status IN ('invalid', 'pending', 'ready', 'processing')${unissued(f)} AND profile = :profile
          AND created_at < :createdBefore AND (expires_at IS NULL OR expires_at < :expiredBefore) LIMIT :limit) AND ${
-      aside("status")
+      f.aside("status")
     } <> 'valid' RETURNING id`
 })
 

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { distinct } from "../../engine/sql/Distinct.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { currentSeconds } from "../../engine/Time.ts"
@@ -19,7 +20,8 @@ export type Named =
 
 /** The SQL conditions for the rows `i` of matching names. The parameters are in {@link nameColumns}. */
 export const nameConditions = {
-  identifier: "i.name = :identifier",
+  // The index of names begins with the profile.
+  identifier: `i.profile IN (SELECT profile FROM ${distinct("order_identifiers", "profile")}) AND i.name = :identifier`,
   identifierSuffix: "(i.name_rev = :reversed OR (i.name_rev >= :belowFrom AND i.name_rev < :belowTo))"
 } as const
 

@@ -6,7 +6,7 @@ import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { signingKinds } from "../../domain/words/JobKind.ts"
-import type { Column } from "../../engine/sql/Column.ts"
+import type { Column, Columns } from "../../engine/sql/Column.ts"
 import { bytes, int, name, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { leaving, reached } from "../../engine/sql/Guard.ts"
@@ -19,9 +19,9 @@ import { lockRow } from "../RowLock.ts"
 import type { Alive } from "./Lifetime.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
 import { nameCountOf } from "./NameCount.ts"
+import { unissued } from "./Unissued.ts"
 
-/** The columns that every query of orders reads. */
-export const orderColumns = {
+const stored = {
   id: uuid<OrderId>(),
   profile: name(),
   accountId: uuid<AccountId>(),
@@ -30,7 +30,6 @@ export const orderColumns = {
   identifiers: identifiersColumn,
   notBefore: nullable(int),
   notAfter: nullable(int),
-  replaces: nullable(text()),
   error: nullable(problemColumn),
   createdAt: int,
   expiresAt: nullable(int),
@@ -39,6 +38,16 @@ export const orderColumns = {
   /** 1 if a worker that does not know kinds and scopes must not sign for the order. */
   restricted: nullable(int)
 }
+
+/** What every query of orders reads. */
+export const orderColumns = { ...stored, replaces: nullable(text()) }
+
+/**
+ * Returns the list of a SELECT that reads {@link orderColumns} and more columns of orders `o`. The database moves
+ * `replaces` of a failed order to `failed_replaces`, so that another order can replace the certificate.
+ */
+export const selectOrder = (more: Columns = {}): string =>
+  `${select({ ...stored, ...more }, "o")}, coalesce(o.replaces, o.failed_replaces) AS "replaces"`
 
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
 
@@ -58,7 +67,7 @@ const byIdStatement = statement({
   params: { id: orderColumns.id, profile: name(), accountId: orderColumns.accountId },
   row: orderWithAuthorizations,
   sql: ({ checked, dialect }) =>
-    `SELECT ${select(orderColumns, "o")}, (SELECT ${
+    `SELECT ${selectOrder()}, (SELECT ${
       dialect === "postgres"
         ? "coalesce(json_agg(a.id ORDER BY a.id), '[]')::text"
         : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
@@ -74,7 +83,7 @@ const releaseReplaces = statement({
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
      WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND NOT ${isAlive(f)}
        AND status <> 'invalid'
-     RETURNING id` // this condition is repeated because the partial index has it
+     RETURNING id` // the last condition is repeated because the index has it on SQLite
 })
 
 /** Returns SQL for the number of valid authorizations of an order. */
@@ -154,7 +163,7 @@ const forIssuanceStatement = statement({
   params: { id: orderColumns.id, profile: name() },
   row: forIssuance,
   sql: ({ checked }) =>
-    `SELECT ${select(orderColumns, "o")}, c.status AS "accountStatus",
+    `SELECT ${selectOrder()}, c.status AS "accountStatus",
        ${nameCountOf("o")} - ${validOf("o")} AS "unproved"
      FROM orders o JOIN accounts c ON c.id = o.account_id
      WHERE o.id = :id AND ${checked("o.profile")} = :profile`
@@ -197,11 +206,11 @@ const stuckProcessing = statement({
     accountId: orderColumns.accountId,
     identifiers: orderColumns.identifiers
   },
-  sql: ({ idText }) =>
+  sql: (f) =>
     `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.identifiers AS "identifiers"
-     FROM orders o WHERE o.status = 'processing' AND o.created_at < :createdBefore
+     FROM orders o WHERE o.status = 'processing'${unissued(f, "o.")} AND o.created_at < :createdBefore
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running')
-         AND j.kind IN (${signingKinds.map((kind) => `'${kind}'`).join(", ")}) AND j.dedup_key = ${idText("o.id")})
+         AND j.kind IN (${signingKinds.map((kind) => `'${kind}'`).join(", ")}) AND j.dedup_key = ${f.idText("o.id")})
      ORDER BY o.id LIMIT :limit`
 })
 

@@ -9,16 +9,16 @@ import { perFilters } from "../../engine/sql/Filters.ts"
 import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { all, first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
-import { select, statement } from "../../engine/sql/Statement.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import { reversedRange } from "./NameWalk.ts"
 import * as orderNames from "./OrderNames.ts"
 import { nameColumns, nameConditions } from "./OrderNames.ts"
-import { orderColumns } from "./OrderRows.ts"
+import { orderColumns, selectOrder } from "./OrderRows.ts"
+import { unissued } from "./Unissued.ts"
 
 /* Finds orders for operators, either by id in any profile, or with any combination of filters. */
 
-const listed = {
-  ...orderColumns,
+const more = {
   certSerial: nullable(name()),
   certNotAfter: nullable(int),
   revokedAt: nullable(int),
@@ -27,9 +27,12 @@ const listed = {
   createdPtr: nullable(text())
 }
 
+const listed = { ...orderColumns, ...more }
+
 type Row = Effect.Success<ReturnType<typeof all<typeof listedStatement.params, typeof listed>>>[number]
 
-const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(bytes) }
+const kept = { certificate: nullable(text()), certPubkey: nullable(bytes) }
+const record = { ...listed, ...kept }
 
 /** An order as lists show it. Times are epoch seconds. */
 export type ListedOrder = Row
@@ -99,12 +102,11 @@ const usedIn = (used: ReadonlyArray<Narrowing>) => {
 }
 
 /** Returns the first column of the index that gives a list its order. This index ends with the time. */
-const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | "o.status" | undefined => {
+const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | undefined => {
   const { isFew, isUsed } = usedIn(used)
   if (isFew) return undefined
   if (isUsed("accountId")) return "o.account_id"
-  if (isUsed("profile") && !isUsed("underWay")) return "o.profile"
-  return isUsed("valid", "invalid", "underWay") ? "o.status" : undefined
+  return isUsed("profile") && !isUsed("underWay") ? "o.profile" : undefined
 }
 
 /**
@@ -114,9 +116,10 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
-  { aside, indexedBy, leads }: Fragments,
+  f: Fragments,
   leader?: ReturnType<typeof leaderOf>
 ): string => {
+  const { aside, indexedBy, leads } = f
   const { isNamed, isUsed } = usedIn(used)
   const isNarrow = isNamed || isUsed("accountId")
   const equals = (column: string, value: string) => column === leader ? leads(column, value) : `${column} = ${value}`
@@ -125,13 +128,14 @@ const whereOf = (
   const filterIf = (isWeak: boolean, column: string) => isWeak ? aside(column) : column
   const profile = filterIf(isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
   const createdAt = filterIf(isNamed, "o.created_at")
+  const noCertificate = unissued(f, "o.")
   const conditions: { readonly [F in Narrowing]: string } = {
     profile: equals(profile, ":profile"),
     accountId: equals(filterIf(isNamed, "o.account_id"), ":accountId"),
     valid: equals(filterIf(isNarrow || isUsed("profile"), "o.status"), "'valid'"),
     revoked: `${filterIf(isNamed, "o.revoked_at")} IS NOT NULL`,
-    invalid: equals(filterIf(isNarrow && failuresOf === undefined, "o.status"), "'invalid'"),
-    underWay: equals(filterIf(isNarrow, "o.status"), ":status"),
+    invalid: `${equals(filterIf(isNarrow && failuresOf === undefined, "o.status"), "'invalid'")}${noCertificate}`,
+    underWay: `${equals(filterIf(isNarrow, "o.status"), ":status")}${noCertificate}`,
     identifier: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifier})`,
     identifierSuffix: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifierSuffix})`,
     certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
@@ -163,7 +167,7 @@ const pageStatement = perFilters(narrowings, (used) =>
     params: { ...filterColumns, limit: int, offset: int },
     row: listed,
     sql: (f) =>
-      `SELECT ${select(listed, "o")} FROM orders o ${whereOf(used, f, leaderOf(used))}
+      `SELECT ${selectOrder(more)} FROM orders o ${whereOf(used, f, leaderOf(used))}
        ORDER BY ${newestFirst(used, f)} LIMIT :limit OFFSET :offset`
   }), statuses)
 
@@ -182,7 +186,7 @@ const behindStatement = perFilters(narrowings, (used) =>
     params: { ...filterColumns, beforeTime: int, beforeId: uuid<OrderId>(), limit: int },
     row: listed,
     sql: (f) =>
-      `SELECT ${select(listed, "o")} FROM orders o
+      `SELECT ${selectOrder(more)} FROM orders o
        ${whereOf(used, f, leaderOf(used))}
        AND o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId)
        ORDER BY ${newestFirst(used, f)} LIMIT :limit`
@@ -193,7 +197,7 @@ const listedStatement = statement({
   params: { ids: rows },
   row: listed,
   sql: ({ at, each }) =>
-    `SELECT ${select(listed, "o")} FROM orders o WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})
+    `SELECT ${selectOrder(more)} FROM orders o WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})
      ORDER BY o.created_at DESC, o.id DESC`
 })
 
@@ -201,7 +205,7 @@ const byId = statement({
   name: "order_record",
   params: { id: uuid<OrderId>() },
   row: record,
-  sql: () => `SELECT ${select(record, "o")} FROM orders o WHERE o.id = :id`
+  sql: () => `SELECT ${selectOrder({ ...more, ...kept })} FROM orders o WHERE o.id = :id`
 })
 
 const replacedBy = statement({
@@ -251,18 +255,20 @@ export const search = (
     : Effect.flatMap(orderNames.newest(named, page), findListed)
 }
 
-// An order is valid if it has a certificate. The certificates of a profile are counted with two indexes.
-const issuedStatement = statement({
-  name: "order_search_count",
-  params: { profile: name() },
-  row: { total: int },
-  sql: () => {
-    const count = (isRevoked: string) =>
-      `(SELECT count(*) FROM orders o
-        WHERE o.profile = :profile AND o.certificate IS NOT NULL AND o.revoked_at ${isRevoked})`
-    return `SELECT ${count("IS NULL")} + ${count("IS NOT NULL")} AS "total"`
-  }
-})
+// An order is valid if it has a certificate. The certificates are counted with two indexes.
+const issuedOf = (profile: "" | "o.profile = :profile AND ") =>
+  statement({
+    name: "order_search_count",
+    params: { profile: name() },
+    row: { total: int },
+    sql: () => {
+      const count = (isRevoked: string) =>
+        `(SELECT count(*) FROM orders o WHERE ${profile}o.certificate IS NOT NULL AND o.revoked_at ${isRevoked})`
+      return `SELECT ${count("IS NULL")} + ${count("IS NOT NULL")} AS "total"`
+    }
+  })
+const issuedAnywhere = issuedOf("")
+const issuedAtProfile = issuedOf("o.profile = :profile AND ")
 
 const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, Database> => {
   const named = onlyName(filters)
@@ -270,12 +276,15 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
   const { accountId, certSerial, identifier, identifierSuffix, profile, since, status, until } = filters
   const isNarrow = [accountId, certSerial, identifier, identifierSuffix].some((one) => one !== undefined)
   const total = (row: { readonly total: number } | undefined) => row?.total ?? 0
-  if (status !== "valid" || profile === undefined || isNarrow) {
+  if (status !== "valid" || isNarrow) {
     return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), total)
   }
-  if (since === undefined && until === undefined) return Effect.map(first(issuedStatement, { profile }), total)
-  // No index contains profile, status and time together. But all orders of the profile can be counted from one index,
-  // and few of them have another status.
+  if (since === undefined && until === undefined) {
+    const issued = profile === undefined ? issuedAnywhere : issuedAtProfile
+    return Effect.map(first(issued, { profile: profile ?? "" }), total)
+  }
+  // No index contains the status and the time together. But all orders of the time can be counted from one index, and
+  // few of them have another status.
   const others = orderStatuses.filter((one) => one !== "valid")
   return Effect.zipWith(
     countOnce({ ...filters, status: undefined }),

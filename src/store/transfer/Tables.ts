@@ -58,7 +58,8 @@ export const tables: ReadonlyArray<Table> = [
     not_granted: "text",
     expires_at: "int",
     kind: "text",
-    restricted: "int"
+    restricted: "int",
+    failed_replaces: "text"
   }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
   table("authorizations", "id", {

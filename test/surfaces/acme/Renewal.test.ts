@@ -73,7 +73,7 @@ describe.each(databases)("renewal on $name", (backend) => {
           certId: `${base64url(identifier)}.${base64url(serial)}`
         }
       })
-      return { kid, key, order, certified }
+      return { kid, key, order, certified, send }
     })
   const someone = clientAt(surface)
 
@@ -277,7 +277,7 @@ describe.each(databases)("renewal on $name", (backend) => {
 
   test("allows a certificate to be replaced again once the order that was to replace it has failed or expired", () =>
     Effect.gen(function*() {
-      const { certified, order } = yield* someone
+      const { certified, order, send } = yield* someone
       const { certId } = yield* certified("a.example")
       const first = headerOf(yield* order(["a.example"], certId), "location")
       assert.strictEqual((yield* order(["a.example"], certId)).status, 409)
@@ -286,6 +286,13 @@ describe.each(databases)("renewal on $name", (backend) => {
       yield* TestClock.adjust(validity * 1000)
       assert.strictEqual((yield* order(["a.example"], certId)).status, 201)
       assert.deepStrictEqual(yield* column(`SELECT status FROM orders WHERE id = ${literal(second)}`), ["invalid"])
+      for (const failed of [first, second]) {
+        const shown = JSON.parse(String((yield* send(failed)).body)) as {
+          readonly status: string
+          readonly replaces: string
+        }
+        assert.deepStrictEqual([shown.status, shown.replaces], ["invalid", certId])
+      }
     }))
 
   test("is exempt from the limits up to five times for each certificate", () =>
