@@ -374,6 +374,31 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
+  it.effect("finds orders that are not valid without reading the valid ones", () =>
+    database.use(Effect.gen(function*() {
+      yield* grow
+      // The connection may have the settings of another test.
+      if (backend.dialect === "postgres") yield* sql("RESET ALL; SET enable_seqscan = off")
+      const index = backend.dialect === "postgres"
+        ? /orders_(account_|profile_)?unissued/
+        : /orders_status_created_at|orders_account_id/
+      for (
+        const name of [
+          "order_expired_page",
+          "order_sweep",
+          "order_stuck_processing",
+          ...backend.dialect === "postgres" ? ["order_processing_wait"] : [],
+          "limit_pending_authorizations",
+          "account_orders_lock",
+          "account_relayed"
+        ]
+      ) {
+        const plans = yield* stepsOf(name, /./)
+        assert.isNotEmpty(plans, name)
+        for (const plan of plans) assert.match(plan, index, name)
+      }
+    })))
+
   it.effect("finds by name, newest first, the orders that may have replaced a certificate", () =>
     database.use(Effect.gen(function*() {
       yield* grow
