@@ -313,7 +313,10 @@ describe.each(databases)("renewal on $name", (backend) => {
         assert.include(String(refused.body), "no more than 5 orders that replace this certificate within 3600 s")
         assert.strictEqual((yield* order(["b.example"], other.certId)).status, 201)
         yield* TestClock.adjust("1 hour")
-        assert.strictEqual((yield* order(["a.example"], one.certId)).status, 201, "the window has passed")
+        for (let time = 1; time <= 2; time++) {
+          assert.strictEqual((yield* order(["a.example"], one.certId)).status, 201, "the window has passed")
+          yield* sql("UPDATE orders SET status = 'invalid' WHERE replaces IS NOT NULL")
+        }
         if (key.startsWith("pending")) {
           yield* sql("UPDATE authorizations SET status = 'valid' WHERE identifier LIKE '%c.example%'")
         }
