@@ -52,7 +52,8 @@ const frozen = {
     "0039_unlogged_nonces.sql": "66ff1492691634120f018068dbf99a6c717f3eb834da4d04407718e07b0779bb",
     "0040_shared_syncs.sql": "69f72eda4da61a91b4c3742cabe760106de612fcaca525c024531ac585c63fc4",
     "0041_hot_orders.sql": "829cb6114be6044bdd3998f1826eefb8b1e22ba62bb40582d3a219ae7ed76c3f",
-    "0042_kinds.sql": "e0ee0cef6c6b8a808e6e7eb481af1151ecbdb3a642fb1583798840a30cb37493"
+    "0042_kinds.sql": "e0ee0cef6c6b8a808e6e7eb481af1151ecbdb3a642fb1583798840a30cb37493",
+    "0043_scopes.sql": "6272b128a22023cf26ad23517880105edf4a17bfebdecbde92457840ac87d9e5"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -90,7 +91,8 @@ const frozen = {
     "0039_unlogged_nonces.sql": "c8b12dfe9297aaf2e87f9af07dc514f2474643652ec7a8e5db9bdeb63257f1b9",
     "0040_shared_syncs.sql": "57d19acd652505ee73e2e6a12d66a1898d4b053ad2a06e9ab9fd40ac1bb23db3",
     "0041_hot_orders.sql": "2f4320d46ae87c66497f3162f64e4e39c5932c397c3e448b0a24baa09187da23",
-    "0042_kinds.sql": "c1cf96c2a77fdc833937aac8e080b2a0301064e9311ecd6f0d9c3eebdf40a32a"
+    "0042_kinds.sql": "c1cf96c2a77fdc833937aac8e080b2a0301064e9311ecd6f0d9c3eebdf40a32a",
+    "0043_scopes.sql": "e7ac8d551f6e2263b2c739261be748a892e4f8900e3eeac1582b1b4bf4ce1bdb"
   }
 } as const
 

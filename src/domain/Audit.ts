@@ -1,3 +1,4 @@
+import type { CredentialScope } from "./CredentialScope.ts"
 import type { OrderStatus } from "./Order.ts"
 
 /** Every kind of actor. */
@@ -42,6 +43,7 @@ const vocabulary = {
   upstream_key_changed: { outcome: "success", actors: ["cli"] },
   upstream_contact_updated: { outcome: "success", actors: ["cli"] },
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
+  eab_scope_changed: { outcome: "success", actors: ["admin", "cli"] },
   eab_revoked: { outcome: "success", actors: ["admin", "cli"] },
   eab_deleted: { outcome: "success", actors: ["admin", "cli"] },
   operator_created: { outcome: "success", actors: ["cli"] },
@@ -79,6 +81,7 @@ export type IssueFailureCause =
   | "filter_undecided"
   | "authority_withdrawn"
   | "kind_removed"
+  | "credential_denied"
   | "attempts_exhausted"
   | "cancelled"
   | "order_expired"
@@ -109,6 +112,9 @@ interface EabDetail {
   readonly label?: string
   readonly scope?: string
 }
+
+/** What a credential may ask for. A member that restricts nothing is absent. */
+type ScopeDetail = { readonly [M in keyof CredentialScope]?: NonNullable<CredentialScope[M]> }
 
 /** `subject` is the dedup key of the job: the order, challenge, issuer or profile that the job is about. */
 interface JobDetail {
@@ -205,7 +211,8 @@ interface Details {
     readonly contacts: number
     readonly added: ReadonlyArray<string>
   }
-  readonly eab_created: EabDetail
+  readonly eab_created: EabDetail & { readonly after?: ScopeDetail }
+  readonly eab_scope_changed: EabDetail & { readonly before: ScopeDetail; readonly after: ScopeDetail }
   readonly eab_revoked: EabDetail
   readonly eab_deleted: {
     readonly kid: string

@@ -50,6 +50,10 @@ export interface CertificateKinds {
   readonly isOffered: boolean
 }
 
+/** Returns a kind whose certificates live no longer than a bound in seconds, if there is one. */
+export const boundedKind = (kind: CertificateKind, bound: number | undefined): CertificateKind =>
+  bound === undefined || bound >= kind.validitySeconds ? kind : { ...kind, validitySeconds: bound }
+
 /** Returns the stored name of a kind: nothing for the kind `default`. */
 export const storedKind = (name: string): string | undefined => name === defaultKind ? undefined : name
 

@@ -131,6 +131,10 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
     "The account or an authorization was deactivated before signing.",
     "Order again with a valid account."
   ],
+  credential_denied: [
+    "The credential of the account does not permit the order any more.",
+    "`acme-svc eab show` shows what the credential may ask for; change that, or order within it."
+  ],
   kind_removed: [
     "The configuration no longer has the kind of certificate that was ordered.",
     "`acme-svc kinds list` shows the kinds that there are; order again with one of them."

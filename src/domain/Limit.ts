@@ -1,10 +1,11 @@
-/** The limits of `[limits]`, by the names of their keys. */
+/** The limits of `[limits]`, by the names of their keys, and the limit of a credential. */
 export type LimitName =
   | "accounts_per_network"
   | "orders_per_account"
   | "names_per_account"
   | "pending_authorizations_per_account"
   | "orders_per_replacement"
+  | "orders_per_day"
 
 /** What each limit counts, in words. The sentence to a client that has reached the limit contains these words. */
 export const limitedThings: { readonly [Name in LimitName]: string } = {
@@ -12,7 +13,8 @@ export const limitedThings: { readonly [Name in LimitName]: string } = {
   orders_per_account: "new orders of this account",
   names_per_account: "names in new orders of this account",
   pending_authorizations_per_account: "pending authorizations of this account",
-  orders_per_replacement: "orders that replace this certificate"
+  orders_per_replacement: "orders that replace this certificate",
+  orders_per_day: "new orders with this credential"
 }
 
 /** A limit that a request would exceed. */

@@ -155,7 +155,8 @@ const table = {
     status: 429,
     detail: ({ again, limit, most, windowSeconds }) => {
       const window = windowSeconds === undefined ? "at once" : `within ${windowSeconds} s`
-      return `There are to be no more than ${most} ${limitedThings[limit]} ${window} (limits.${limit}); try again at ${
+      const key = limit === "orders_per_day" ? "" : ` (limits.${limit})`
+      return `There are to be no more than ${most} ${limitedThings[limit]} ${window}${key}; try again at ${
         rfc3339(again)
       }.`
     },

@@ -14,6 +14,10 @@ export interface Caller {
   /** DER SubjectPublicKeyInfo of the account key. */
   readonly pubkey: Uint8Array
   readonly client: ClientFacts
+  /** The credential with which the account was bound, if it was bound. */
+  readonly eabKid?: string | undefined
+  /** Present if that credential was deleted although it had names. */
+  readonly scopeLost?: number | undefined
 }
 
 /** Returns the scope in which the caller's records are looked up. Every look-up names the profile and the account. */

@@ -16,7 +16,9 @@ export const accountColumns = {
   contact: texts,
   termsOfServiceAgreed: nullable(bool),
   lastSeenAt: nullable(int),
-  lastSeenIp: nullable(text())
+  lastSeenIp: nullable(text()),
+  eabKid: nullable(uuidBytes),
+  scopeLost: nullable(int)
 }
 const account = accountColumns
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
-import { int, name, text, uuid } from "../engine/sql/Column.ts"
+import { int, name, text, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { first } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 import { unissued } from "./orders/Unissued.ts"
@@ -37,6 +37,18 @@ const newOrders = statement({
      WHERE ${
       newestOf("")
     } AND replaces IS NULL AND failed_replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
+})
+
+// The orders of each account of the credential are read from the index of accounts and times.
+const ofCredential = statement({
+  name: "limit_credential",
+  params: { kid: uuidBytes, since: int, skip: int },
+  row: { createdAt: int },
+  sql: () =>
+    `SELECT o.created_at AS "createdAt" FROM accounts a CROSS JOIN orders o
+     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.created_at > :since
+       AND o.replaces IS NULL AND o.failed_replaces IS NULL
+     ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
 })
 
 const replacing = statement({
@@ -112,3 +124,7 @@ export const replacementBut = (
   skip: number,
   { accountId, replaces, since }: { accountId: AccountId; replaces: string; since: number }
 ) => createdAt(first(replacing, { accountId, replaces, since: afterSecond(since), skip }))
+
+/** Does the same as {@link orderBut} for the orders of all accounts of a credential. */
+export const credentialBut = (skip: number, of: { readonly kid: string; readonly since: number }) =>
+  createdAt(first(ofCredential, { ...of, skip }))

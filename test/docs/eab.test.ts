@@ -64,6 +64,7 @@ describe("docs/eab.md", () => {
   it("deletes a credential with or without its accounts", async () => {
     await created("eabCreateScoped")
     assert.match(await place.succeed("eabShow"), /^profile +default$/m)
+    assert.match(await place.succeed("eabSet"), /^orders ?per ?day +100$/im)
     assert.include(await place.succeed("eabDelete"), "Deleted the credential")
     await created()
     assert.include(await place.succeed("eabDeleteAccounts"), "Deleted the credential")

@@ -28,7 +28,7 @@ const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled
 
 /** Columns in which few rows share a value. */
 const narrow = new Set(
-  `id rowid order_id authz_id kid eab_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
+  `id rowid order_id authz_id kid eab_kid external_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
    upstream_order_url replaces version key token_hash user_id request_id`.split(/\s+/)
 )
 
@@ -103,6 +103,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     bound: "from the newest on, as many as the limit says",
     names: /^(limit_(accounts|orders|names|pending_authorizations)|order_names_ending)$/,
     steps: /accounts_profile_created_network|orders_account_id|order_identifiers_name_rev/
+  },
+  {
+    bound: "the orders of the accounts of one credential within a day, where that is limited",
+    names: /^limit_credential$/,
+    steps: /orders_account_created_at/
   },
   {
     bound: "the orders of one account in a window, where that is limited",

@@ -90,6 +90,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         now,
         expiresAt: now + 1000,
         kind,
+        isProved: false,
         ip: undefined,
         ptr: undefined,
         names: names.map((name) => [name, [...name].toReversed().join("")]),
@@ -276,6 +277,7 @@ describe.each(databases)("repositories on $name", (backend) => {
                 accountId,
                 certPubkey: Buffer.from([1]),
                 restricted: undefined,
+                validityBound: undefined,
                 now: 1099,
                 validity: 0
               })
@@ -321,6 +323,7 @@ describe.each(databases)("repositories on $name", (backend) => {
                 accountId,
                 certPubkey,
                 restricted: 1,
+                validityBound: 60,
                 now: 1099,
                 validity: 0,
                 ...deviation

@@ -156,6 +156,14 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       rows: ["eab_created"],
       records: ["admin_eab_created"]
     },
+    "changes what a credential may ask for": {
+      subject: () => credential,
+      api: ({ id }) => ["PATCH", `/api/eab/${id}`, { names: ["**.example"], maxAccounts: 3 }],
+      panel: ({ id }) => [`/ui/eab/${id}/scope`, { names: "**.example", maxAccounts: "3" }],
+      cli: ({ id }) => ["eab", "set", id, "--names", "**.example", "--max-accounts", "3"],
+      rows: ["eab_scope_changed"],
+      records: ["admin_eab_scope_changed"]
+    },
     "revokes a credential": {
       subject: () => credential,
       api: ({ id }) => ["POST", `/api/eab/${id}/revoke`],

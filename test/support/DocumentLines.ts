@@ -62,6 +62,7 @@ export const linesOf = {
     certbotEab:
       `${certbotBound} --config-dir demo-certbot-eab --work-dir demo-certbot-eab/work --logs-dir demo-certbot-eab/logs --server ${http} -d demo.localhost`,
     legoEab: `${legoWords} demo-lego-eab --eab --kid KID --hmac HMAC_KEY --server ${http} ${legoNames}`,
+    eabSet: "acme-svc eab set KID --names '**.shop.example' --kinds default --orders-per-day 100 --max-accounts 1",
     eabRevoke: "acme-svc eab revoke KID",
     eabDelete: "acme-svc eab delete KID --yes",
     eabDeactivateAccounts: "acme-svc eab delete KID --deactivate-accounts --yes",

@@ -71,6 +71,7 @@ export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRe
   csr: Result.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
   names,
   kind: usualKind,
+  validityBound: undefined,
   notBefore: undefined,
   notAfter: undefined,
   orderedAt: madeAt,

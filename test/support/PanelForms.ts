@@ -248,6 +248,13 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     badly: { label: " " },
     code: "bad_request"
   },
+  "/ui/eab/{kid}/scope": {
+    page: ({ credential }) => credential(),
+    well: { names: "**.example", maxAccounts: "3" },
+    says: "What the credential may ask for is changed",
+    badly: { names: "*.*.example" },
+    code: "bad_request"
+  },
   "/ui/eab/{kid}/revoke": { page: ({ credential }) => credential(), says: "The credential is revoked" },
   "/ui/eab/{kid}/delete": { page: ({ credential }) => credential(), says: "The credential was deleted" },
   "/ui/jobs/{id}/run": { page: ({ job }) => job(), says: "The job is due now" },

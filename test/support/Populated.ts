@@ -26,7 +26,23 @@ export const orders = 1100
 
 const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
   eab_keys: [
-    { kid: "00".repeat(16), secret: "", label: odd, profile: "default", status: "active", created_at: "0" },
+    {
+      kid: "00".repeat(16),
+      secret: "",
+      label: odd,
+      profile: "default",
+      status: "active",
+      created_at: "0",
+      names: `["**.corp.example"]`,
+      wildcards: "true",
+      kinds: `["mutual"]`,
+      validity_seconds: "3600",
+      orders_per_day: "10",
+      max_accounts: "1",
+      expires_at: "1700000000",
+      prevalidated: "false",
+      external_kid: odd
+    },
     { kid: "ff".repeat(16), secret: "00ff10", status: "revoked", created_at: "-1" }
   ],
   accounts: [
@@ -43,7 +59,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       created_ptr: "client.example",
       last_seen_at: "1700000001",
       last_seen_ip: "192.0.2.1",
-      last_seen_ptr: odd
+      last_seen_ptr: odd,
+      scope_lost: "1700000000"
     },
     {
       id: idOf(1, 2),
@@ -78,7 +95,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       created_ptr: "",
       expires_at: "1700604800",
       kind: "mutual",
-      restricted: "1"
+      restricted: "1",
+      validity_bound: "3600"
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),

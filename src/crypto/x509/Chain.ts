@@ -12,7 +12,7 @@ import { lintForeignLeaf } from "./ForeignLint.ts"
 /** Checks the chain of any backend before it is stored (docs/decisions/keys-and-chains.md). */
 
 /** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
-export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck
+export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "lifetime" | "sequence" | ForeignCheck
 
 /** For each check, what its failure means and, if more can be said, what an operator's program must do instead. */
 const faults: { readonly [check in ChainCheck]: readonly [found: string, program?: string] } = {
@@ -26,6 +26,7 @@ const faults: { readonly [check in ChainCheck]: readonly [found: string, program
     "a script has to use the identifiers it is given, not the CSR's"
   ],
   validity: ["it is not valid now; compare the clocks of this host and of the CA, and the dates it writes"],
+  lifetime: ["it lives longer than the credential of the account allows"],
   sequence: [
     "each certificate has to be signed by the CA whose certificate follows it",
     "a script prints the leaf, then its issuers in order"

@@ -39,6 +39,7 @@ export const operatorEvents = {
   admin_mfa_enrolment_pending: advisory("count"),
   admin_users_without_address: advisory("count"),
   admin_eab_created: info("username", "surface", "kid"),
+  admin_eab_scope_changed: info("username", "surface", "kid"),
   admin_eab_revoked: info("username", "surface", "kid"),
   admin_eab_deleted: info("username", "surface", "kid", "accounts", "orders"),
   admin_account_contact_updated: info("username", "surface", "account_id"),

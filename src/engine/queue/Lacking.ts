@@ -10,13 +10,16 @@ import { here, isGone } from "./Workers.ts"
 /** A process that was not seen for this number of seconds does not refresh its row. */
 const presentSeconds = 30
 
+/** A row that is this far in the future says nothing, because no clock can be that wrong. */
+const wrongAfterSeconds = 172_800
+
 const lackingStatement = statement({
   name: "worker_lacking",
-  params: { word: text(), since: int },
+  params: { word: text(), since: int, until: int },
   row: { owner: text() },
   sql: () =>
     `SELECT owner FROM workers
-     WHERE (' ' || coalesce(knows, '') || ' ') NOT LIKE ('% ' || :word || ' %') AND last_seen_at >= :since ORDER BY owner`
+     WHERE (' ' || coalesce(knows, '') || ' ') NOT LIKE ('% ' || :word || ' %') AND last_seen_at BETWEEN :since AND :until ORDER BY owner`
 })
 
 /**
@@ -26,7 +29,11 @@ const lackingStatement = statement({
 export const lacking = (word: string) =>
   Effect.gen(function*() {
     const { later } = yield* clocks
-    const found = yield* all(lackingStatement, { word, since: later - presentSeconds })
+    const found = yield* all(lackingStatement, {
+      word,
+      since: later - presentSeconds,
+      until: later + wrongAfterSeconds
+    })
     const gone = isGone(here())
     return found.find(({ owner }) => !gone(owner))?.owner
   })

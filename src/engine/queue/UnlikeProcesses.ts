@@ -9,13 +9,16 @@ import { statement } from "../sql/Statement.ts"
 /** A process that was not seen for this number of seconds does not refresh its row. */
 const presentSeconds = 30
 
+/** A row that is this far in the future says nothing, because no clock can be that wrong. */
+const wrongAfterSeconds = 172_800
+
 const unlikeStatement = statement({
   name: "worker_unlike",
-  params: { owner: text(), sharesSyncs: int, since: int },
+  params: { owner: text(), sharesSyncs: int, since: int, until: int },
   row: { owner: text() },
   sql: () =>
     `SELECT owner FROM workers
-     WHERE owner <> :owner AND coalesce(shares_syncs, 0) <> :sharesSyncs AND last_seen_at >= :since ORDER BY owner`
+     WHERE owner <> :owner AND coalesce(shares_syncs, 0) <> :sharesSyncs AND last_seen_at BETWEEN :since AND :until ORDER BY owner`
 })
 
 /**
@@ -27,7 +30,12 @@ export const refuseUnlike = Effect.fnUntraced(function*(own: string, now: number
   const { commits, dialect } = yield* Database
   if (dialect !== "sqlite") return
   const sharesSyncs = commits === undefined ? 0 : 1
-  const found = yield* all(unlikeStatement, { owner: own, sharesSyncs, since: now - presentSeconds })
+  const found = yield* all(unlikeStatement, {
+    owner: own,
+    sharesSyncs,
+    since: now - presentSeconds,
+    until: now + wrongAfterSeconds
+  })
   const unlike = found.find(({ owner }) => !isGone(owner))
   if (unlike === undefined) return
   return yield* new StorageFailed({

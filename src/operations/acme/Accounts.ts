@@ -20,11 +20,10 @@ import * as accounts from "../../store/AccountRows.ts"
 import { remember } from "../../store/Acknowledged.ts"
 import * as audit from "../../store/AuditRows.ts"
 import { changing } from "../../store/AuditRows.ts"
-import * as eabKeys from "../../store/eab/EabKeys.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import { refuseUnlessValid } from "./Authenticate.ts"
-import { verifyBinding } from "./Binding.ts"
+import { holdBinding, refuseExhausted, verifyBinding } from "./Binding.ts"
 import * as limits from "./Limits.ts"
 import type { faultOf } from "./NewKey.ts"
 import { burntFault } from "./NewKey.ts"
@@ -99,13 +98,17 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const bind = verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
   const kid = profile.eab.enabled ? yield* bind : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
+  if (kid !== undefined) yield* refuseExhausted(kid)
   yield* refuseKey(key, yield* (yield* PublicKeys).faultOf(key.spki))
   const account = yield* create({ ...registration, contact }, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) {
     yield* refuseKey(key, yield* burntFault(key.spki))
-    if (kid !== undefined) yield* bind // fails if the credential was revoked in the meantime
+    if (kid !== undefined) {
+      yield* bind // fails if the credential was revoked in the meantime
+      yield* refuseExhausted(kid)
+    }
     return yield* new AccountDoesNotExist() // the credential was deleted between the two statements
   }
   return { account: yield* foundBound(registration, winner, kid), created: false }
@@ -131,7 +134,9 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     contact,
     termsOfServiceAgreed: agreed,
     lastSeenAt: now,
-    lastSeenIp: client.ip
+    lastSeenIp: client.ip,
+    eabKid,
+    scopeLost: undefined
   }
   const { pubkey } = account
   const row = {
@@ -151,7 +156,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const insert = eabKid === undefined
     ? accounts.insert(row)
     : transaction(
-      Effect.flatMap(eabKeys.holdActive(eabKid), (active) => active ? accounts.insert(row) : Effect.succeed(undefined))
+      Effect.flatMap(holdBinding(eabKid, now), (mayBind) => mayBind ? accounts.insert(row) : Effect.succeed(undefined))
     )
   const inserted = yield* telling(insert, {
     event: "account_created",

@@ -9,10 +9,20 @@ import { macDigestOf, parseObject, readJws, verifyMac } from "../../crypto/jose/
 import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
+import { accountsBoundBy, scopeOf } from "../../store/eab/EabScopes.ts"
 
 /** The `reason` of `eab_rejected`. */
-type Reason = "missing" | "unknown_kid" | "revoked" | "other_profile" | "mac_mismatch" | "malformed"
+type Reason =
+  | "missing"
+  | "unknown_kid"
+  | "revoked"
+  | "expired"
+  | "accounts_exhausted"
+  | "other_profile"
+  | "mac_mismatch"
+  | "malformed"
 
 // A text that cannot be one of our kids may be anything, even a secret that was entered by mistake. So such a text is
 // not logged.
@@ -43,6 +53,40 @@ const readBinding = (
       : yield* refuse("the payload is not the account key.")
   })
 
+/** Returns why a credential binds no further account, if it does not. */
+const exhaustion = Effect.fnUntraced(function*(
+  { expiresAt, kid, maxAccounts }: eabKeys.Binding,
+  now: number
+) {
+  if (expiresAt !== undefined && now >= expiresAt) return "expired"
+  return maxAccounts !== undefined && (yield* accountsBoundBy(kid)) >= maxAccounts ? "accounts_exhausted" : undefined
+})
+
+/** Refuses a new account if its credential binds no further account. */
+export const refuseExhausted = Effect.fnUntraced(function*(kid: string) {
+  const credential = yield* eabKeys.secretOf(kid)
+  const reason = credential && (yield* exhaustion(credential, yield* currentSeconds))
+  if (reason === undefined) return
+  yield* rejected(reason, kid)
+  return yield* unaccepted
+})
+
+/**
+ * Returns whether a credential may bind one more account. If it may, nothing can change that before the transaction
+ * ends. Bindings of a credential with a limit of accounts are made one after the other.
+ */
+export const holdBinding = Effect.fnUntraced(function*(kid: string, now: number) {
+  const { maxAccounts } = yield* scopeOf(kid)
+  if (maxAccounts !== undefined) yield* eabKeys.holdAlone(kid)
+  if (!(yield* eabKeys.holdActive(kid))) return false
+  const credential = yield* eabKeys.secretOf(kid)
+  return credential !== undefined && (yield* exhaustion(credential, now)) === undefined
+})
+
+const unaccepted = new Unauthorized({
+  detail: "The external account binding does not match an accepted credential."
+})
+
 // The key with which the binding is checked if its kid is unknown, so that the check takes as long as for a known kid.
 const nobodysSecret = Buffer.alloc(32)
 
@@ -70,8 +114,8 @@ export const verifyBinding = Effect.fnUntraced(function*(
     yield* rejected("malformed", undefined)
     return yield* read.failure
   }
-  const { digest, kid } = read.success
-  const credential = isId(kid) ? yield* eabKeys.secretOf(kid) : undefined
+  const { digest, kid: given } = read.success
+  const credential = yield* isId(given) ? eabKeys.secretOf(given) : eabKeys.secretOfExternal(given, profile)
   const verifies = verifyMac(read.success, digest, credential?.secret ?? nobodysSecret)
   const reason = credential === undefined
     ? "unknown_kid"
@@ -82,7 +126,7 @@ export const verifyBinding = Effect.fnUntraced(function*(
     : credential.status === "revoked"
     ? "revoked"
     : undefined
-  if (reason === undefined) return kid
-  yield* rejected(reason, kid)
-  return yield* new Unauthorized({ detail: "The external account binding does not match an accepted credential." })
+  if (reason === undefined && credential !== undefined) return credential.kid
+  yield* rejected(reason ?? "unknown_kid", credential?.kid ?? given)
+  return yield* unaccepted
 })

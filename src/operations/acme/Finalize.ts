@@ -9,7 +9,9 @@ import { BadCsr, KindRemoved, OrderNotReady, ProfileDegraded } from "../../domai
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { defaultKind, kindOfOrder } from "../../domain/CertificateKind.ts"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { OrderId } from "../../domain/Id.ts"
+import { DnsName } from "../../domain/Identifier.ts"
 import { expiryOf, isLapsed, namesOf, statusShown } from "../../domain/Order.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
@@ -29,6 +31,7 @@ import { refuseIfEnded } from "./Accounts.ts"
 import { burntFault } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
+import { isRestricted, kindFault, scopeFault, scopeOfCaller } from "./Scope.ts"
 
 // RFC 8555 requires base64url without padding. Padding is accepted only here, because some clients send it.
 const decodeCsr = (text: string, kind: CertificateKind): Result.Result<Csr, CsrRefused> => {
@@ -61,7 +64,7 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
 const failed = (
   caller: Caller,
   order: OrderView,
-  reason: "badCSR" | "invalidProfile" | "serverInternal",
+  reason: "badCSR" | "invalidProfile" | "rejectedIdentifier" | "serverInternal",
   detail: { readonly cause: IssueFailureCause; readonly error: string; readonly rule?: string }
 ) =>
   audit.record({
@@ -111,6 +114,23 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   return yield* finalizeProblem(refusal)
 })
 
+/** Refuses an order that the credential of the account does not permit any more. The order does not change. */
+const refuseOutside = Effect.fnUntraced(function*(
+  caller: Caller,
+  order: OrderView,
+  scope: CredentialScope,
+  kind: CertificateKind
+) {
+  const names = order.identifiers.map(({ value }) => DnsName.make(value, { disableChecks: true }))
+  const error = kindFault(scope, certificateKinds(caller.profile), kind.name) ?? scopeFault(scope, names)
+  if (error === undefined) return
+  const { detail = "" } = problemOf(error)
+  const reason = error._tag === "InvalidProfile" ? "invalidProfile" : "rejectedIdentifier"
+  yield* failed(caller, order, reason, { cause: "credential_denied", error: detail })
+  yield* emit("order_finalize_rejected", { order_id: order.id, reason: "credential" })
+  return yield* error
+})
+
 /** Ends an order whose kind of certificate a reload has removed. */
 const endWithoutKind = Effect.fnUntraced(function*(caller: Caller, order: OrderView) {
   const error = new KindRemoved({ kind: order.kind ?? defaultKind })
@@ -126,12 +146,20 @@ const endWithoutKind = Effect.fnUntraced(function*(caller: Caller, order: OrderV
 const claimAndEnqueue = Effect.fnUntraced(function*(
   caller: Caller,
   order: OrderView,
-  { csr, now, restricted }: { readonly csr: Csr; readonly now: number; readonly restricted: 1 | undefined }
+  { csr, now, restricted, validityBound }: {
+    readonly csr: Csr
+    readonly now: number
+    readonly restricted: 1 | undefined
+    readonly validityBound: number | undefined
+  }
 ) {
   const { profile } = caller
   const { id } = order
   const alive = { now, validity: profile.order.validity_seconds }
-  if ((yield* orders.claim({ id, certPubkey: csr.spki, restricted, ...alive, ...scopeOf(caller) })) === undefined) {
+  if (
+    (yield* orders.claim({ id, certPubkey: csr.spki, restricted, validityBound, ...alive, ...scopeOf(caller) })) ===
+      undefined
+  ) {
     const fault = yield* burntFault(csr.spki, caller.accountId)
     return yield* fault === undefined ? new OrderNotReady({}) : new CsrRefused(fault)
   }
@@ -175,14 +203,17 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   }
   const kind = kindOfOrder(certificateKinds(profile), order.kind)
   if (kind === undefined) return yield* endWithoutKind(caller, order)
+  const scope = yield* scopeOfCaller(caller)
+  yield* refuseOutside(caller, order, scope, kind)
   const csr = yield* Effect.catchTag(
     acceptCsr(caller, order, kind, csrText),
     "CsrRefused",
     (error) => refused(caller, order, error)
   )
   yield* filtered(caller, order, csr)
-  const restricted = kind.isPlain ? undefined : 1
-  yield* transaction(claimAndEnqueue(caller, order, { csr, now, restricted })).pipe(
+  const restricted = isRestricted(scope, kind) ? 1 : undefined
+  const claim = { csr, now, restricted, validityBound: scope.validitySeconds } as const
+  yield* transaction(claimAndEnqueue(caller, order, claim)).pipe(
     Effect.tapErrorTag(
       "OrderNotReady",
       () =>

@@ -8,6 +8,7 @@ import { peerOf } from "../../engine/net/Peer.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as eabKeys from "../../store/eab/EabKeys.ts"
 import * as limits from "../../store/LimitRows.ts"
 import type { Caller } from "../Caller.ts"
 
@@ -82,6 +83,21 @@ export const ofNewOrder = Effect.fnUntraced(function*(
   return (yield* limits.pendingBut(most - names, live)) === undefined
     ? undefined
     : { limit: "pending_authorizations_per_account", most, retryAfter: pendingRetrySeconds } satisfies Reached
+})
+
+const daySeconds = 86_400
+
+/**
+ * Returns the limit of the caller's credential that a new order would exceed, if any. Orders of all accounts of the
+ * credential count, except orders that replace a certificate. Until the transaction ends, no other such order is placed
+ * with the credential. This must be called before the account is locked.
+ */
+export const ofCredential = Effect.fnUntraced(function*({ eabKid: kid = "" }: Caller, most: number, now: number) {
+  yield* eabKeys.holdAlone(kid)
+  const oldest = yield* limits.credentialBut(most - 1, { kid, since: now - daySeconds })
+  return oldest === undefined
+    ? undefined
+    : overWindow("orders_per_day", { most, now, oldest, windowSeconds: daySeconds })
 })
 
 /**

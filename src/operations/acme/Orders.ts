@@ -4,8 +4,9 @@ import { Entropy } from "../../crypto/Entropy.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyReplaced, InvalidProfile, Malformed, NotFound, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
-import { storedKind } from "../../domain/CertificateKind.ts"
+import { boundedKind, storedKind } from "../../domain/CertificateKind.ts"
 import { provesDns } from "../../domain/Challenge.ts"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
@@ -35,6 +36,7 @@ import { isReadable, refuseChain } from "../StoredCertificate.ts"
 import { refuseIfEnded } from "./Accounts.ts"
 import * as limits from "./Limits.ts"
 import { acceptAll } from "./OrderedNames.ts"
+import { isPrevalidated, permittedKinds, scopeFault, scopeOfCaller } from "./Scope.ts"
 import { unattainable } from "./Validity.ts"
 
 /** A decoded newOrder request. Its dates are epoch seconds. */
@@ -53,13 +55,23 @@ export interface OrderView extends Order {
   readonly authorizationIds: ReadonlyArray<AuthorizationId>
 }
 
-/** Returns the kind of certificate that a request names, or the one that is chosen for a request that names none. */
-const kindFor = (profile: ProfileConfig, named: string | undefined): Result.Result<CertificateKind, InvalidProfile> => {
-  const { byName, chosen, isOffered } = certificateKinds(profile)
-  if (named === undefined) return Result.succeed(chosen)
-  const offered = isOffered ? [...byName.keys()] : []
-  const kind = offered.includes(named) ? byName.get(named) : undefined
-  return kind === undefined ? Result.fail(new InvalidProfile({ profile: named, offered })) : Result.succeed(kind)
+/**
+ * Returns the kind of certificate that a request names. A request that names none gets the kind that the profile
+ * chooses or, if the scope does not permit that kind, the first kind that the scope permits.
+ */
+const kindFor = (
+  profile: ProfileConfig,
+  scope: CredentialScope,
+  named: string | undefined
+): Result.Result<CertificateKind, InvalidProfile> => {
+  const kinds = certificateKinds(profile)
+  const permitted = permittedKinds(scope, kinds)
+  const offered = named === undefined || kinds.isOffered ? permitted : []
+  const wanted = named ?? (permitted.includes(kinds.chosen.name) ? kinds.chosen.name : permitted[0])
+  const kind = wanted !== undefined && offered.includes(wanted) ? kinds.byName.get(wanted) : undefined
+  return kind === undefined
+    ? Result.fail(new InvalidProfile({ profile: wanted ?? kinds.chosen.name, offered }))
+    : Result.succeed(kind)
 }
 
 interface Checked {
@@ -70,6 +82,7 @@ interface Checked {
 const checkRequest = (
   profile: ProfileConfig,
   issuers: Issuers["Service"],
+  scope: CredentialScope,
   request: OrderRequest,
   now: number
 ): Result.Result<Checked, AcmeError> => {
@@ -83,9 +96,9 @@ const checkRequest = (
     return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
   }
   // If an unknown kind were ignored, the client would believe that its certificate is of this kind.
-  const kind = kindFor(profile, certificateProfile)
+  const kind = kindFor(profile, scope, certificateProfile)
   if (Result.isFailure(kind)) return Result.fail(kind.failure)
-  const fault = unattainable(profile, kind.success, issuers, request, now)
+  const fault = unattainable(profile, boundedKind(kind.success, scope.validitySeconds), issuers, request, now)
   if (fault !== undefined) return Result.fail(fault)
   return Result.map(acceptAll(profile, identifiers), (names) => ({ kind: kind.success, names }))
 }
@@ -133,7 +146,8 @@ const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
   const now = yield* currentSeconds
-  const checked = checkRequest(profile, yield* Issuers, request, now)
+  const scope = yield* scopeOfCaller(caller)
+  const checked = checkRequest(profile, yield* Issuers, scope, request, now)
   if (Result.isFailure(checked)) {
     return yield* rejected(checked.failure, namesOf(request))
   }
@@ -143,6 +157,9 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const identifiers = names.map((value) => ({ type: "dns" as const, value }))
   const refusal = yield* judgeNames(caller, "newOrder", identifiers)
   if (refusal !== undefined) return yield* rejected(orderProblem(refusal), names)
+  const outside = scopeFault(scope, names)
+  if (outside !== undefined) return yield* rejected(outside, names)
+  const isProved = isPrevalidated(scope)
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
   const wanted: Array<NewOrder["authorizations"][number]> = []
@@ -150,6 +167,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   for (const identifier of identifiers) {
     const authzId = makeAuthorizationId(yield* entropy.uuid)
     wanted.push({ id: authzId, identifier })
+    if (isProved) continue
     const { enabled } = profile.challenge
     const types = isWildcard(identifier.value) ? enabled.filter(provesDns) : enabled
     for (const [position, type] of types.entries()) {
@@ -169,6 +187,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     now,
     expiresAt,
     kind: storedKind(kind.name),
+    isProved,
     ip,
     ptr,
     ...scopeOf(caller),
@@ -193,10 +212,13 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     return "inserted"
   })
   const isBounded = limits.boundsOrders(profile)
+  const most = replaces === undefined ? scope.ordersPerDay : undefined
   const outcome = yield* Effect.uninterruptible(
-    isBounded || replaces !== undefined
+    isBounded || replaces !== undefined || most !== undefined
       ? transaction(Effect.gen(function*() {
-        yield* accounts.lock(caller.accountId) // the account is locked first, before the row of an order
+        const exhausted = most === undefined ? undefined : yield* limits.ofCredential(caller, most, now)
+        if (exhausted !== undefined) return exhausted
+        yield* accounts.lock(caller.accountId) // the account is locked before the row of an order
         const reached = isBounded ? yield* limits.ofNewOrder(caller, { names: names.length, now, replaces }) : undefined
         if (reached !== undefined) return reached
         if (replaces !== undefined) {
@@ -215,7 +237,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const view: OrderView = {
     id,
     ...scopeOf(caller),
-    status: "pending",
+    status: isProved ? "ready" : "pending",
     identifiers,
     notBefore,
     notAfter,

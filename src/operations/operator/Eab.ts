@@ -1,10 +1,13 @@
 import * as Effect from "effect/Effect"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { AccountsMode } from "../../domain/Audit.ts"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
+import { isScoped, noScope, scopeIn, statedScope } from "../../domain/CredentialScope.ts"
 import type { AccountId } from "../../domain/Id.ts"
 import { isId } from "../../domain/Id.ts"
 import { BadRequest, LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { lacking } from "../../engine/queue/Lacking.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { notify } from "../../services/notify/Notifier.ts"
@@ -13,6 +16,7 @@ import * as audit from "../../store/AuditRows.ts"
 import * as deletions from "../../store/Deletions.ts"
 import type { Credential, EabStatus } from "../../store/eab/EabKeys.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
+import * as eabScopes from "../../store/eab/EabScopes.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
 import * as orphans from "../work/OrphanedCertificates.ts"
@@ -51,27 +55,107 @@ const secretSize = 32
 // hyphen begins an option.
 const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
 
+/** Refuses a scope that contradicts itself, or that a running process of an older version would ignore. */
+const checkScope = Effect.fnUntraced(function*(scope: CredentialScope) {
+  const { names, prevalidated } = scope
+  if (prevalidated === true && names === undefined) {
+    return yield* new BadRequest({
+      member: "prevalidated",
+      detail: "needs names, because otherwise every name would be issued without a challenge."
+    })
+  }
+  if (!isScoped(scope)) return
+  const owner = yield* lacking("scopes")
+  if (owner === undefined) return
+  return yield* new BadRequest({
+    detail:
+      `The process ${owner} runs an older version, which does not know what a credential may ask for; stop it first.`
+  })
+})
+
+/** A new credential. `external` has the identifier and the secret that another server gave to it. */
+export interface NewCredential {
+  readonly label: string
+  readonly profile: string | undefined
+  readonly scope?: CredentialScope
+  readonly external?: { readonly kid: string; readonly secret: Uint8Array }
+}
+
 /** Creates a credential. Only this result contains the secret. */
 export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
-  { label, profile }: { readonly label: string; readonly profile: string | undefined }
+  { external, label, profile, scope = noScope }: NewCredential
 ) {
+  yield* checkScope(scope)
   const entropy = yield* Entropy
   const kid = yield* entropy.uuid
-  const secret = yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) })
+  const secret = external?.secret ??
+    (yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) }))
   const now = yield* currentSeconds
+  const externalKid = external?.kid
+  if (externalKid !== undefined) {
+    const taken = yield* eabKeys.secretOfExternal(externalKid, profile ?? "")
+    if (taken !== undefined) {
+      return yield* new BadRequest({
+        member: "externalKid",
+        detail: `is the identifier of the credential ${taken.kid}.`
+      })
+    }
+  }
   yield* transaction(Effect.andThen(
-    eabKeys.insert({ kid, secret, label, profile, now }),
+    eabKeys.insert({ kid, secret, label, profile, now, externalKid, ...scope }),
     audit.insert({
       event: "eab_created",
       ...actorOf(operator),
       profile,
-      detail: { kid, ...scopeOf({ label, profile }) }
+      detail: { kid, ...scopeOf({ label, profile }), ...isScoped(scope) ? { after: statedScope(scope) } : {} }
     })
   ))
   yield* emit("admin_eab_created", { ...actorFields(operator), kid })
-  const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
+  const credential: Credential = {
+    kid,
+    label,
+    profile,
+    status: "active",
+    createdAt: now,
+    accounts: 0,
+    externalKid,
+    ...scope
+  }
   return { credential, secret }
+}, Effect.uninterruptible)
+
+/**
+ * Changes what a credential may ask for. The change holds from the next order on, in every process. `cleared` names the
+ * members that restrict nothing any more.
+ */
+export const setScope = Effect.fn("Eab.setScope")(function*(
+  operator: Operator,
+  kid: string,
+  { changes, cleared }: {
+    readonly changes: Partial<CredentialScope>
+    readonly cleared: ReadonlyArray<keyof CredentialScope>
+  }
+) {
+  const stated = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+  const without = Object.fromEntries(cleared.map((member) => [member, undefined]))
+  const isChanged = yield* transaction(Effect.gen(function*() {
+    if (!isId(kid) || !(yield* eabKeys.lock(kid))) return yield* new NoSuch({ noun: "credential", id: kid })
+    const { label, profile, ...found } = yield* find(kid)
+    const before = scopeIn(found)
+    const after: CredentialScope = { ...before, ...stated, ...without }
+    yield* checkScope(after)
+    yield* eabScopes.writeScope(kid, after)
+    yield* audit.insert({
+      event: "eab_scope_changed",
+      ...actorOf(operator),
+      profile,
+      detail: { kid, ...scopeOf({ label, profile }), before: statedScope(before), after: statedScope(after) }
+    })
+    return true
+  })).pipe(tellingRefusal(operator, { kid }))
+  if (isChanged) yield* emit("admin_eab_scope_changed", { ...actorFields(operator), kid })
+  return yield* find(kid)
 }, Effect.uninterruptible)
 
 /** Finds one credential, without its secret. */
@@ -202,6 +286,9 @@ export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid:
       yield* orphans.lookAfterAll(accounts)
       yield* deletions.deleteAccounts(accounts)
     }
+    // The kept accounts must not order what their credential forbade.
+    const { names } = yield* eabScopes.scopeOf(kid)
+    if (names !== undefined) yield* eabScopes.loseScope(kid, yield* currentSeconds)
     const credential = yield* eabKeys.remove(kid)
     const done = { credential: credential ?? (yield* new NoSuch({ noun: "credential", id: kid })), bound, deactivated }
     return yield* told(operator, kid, mode, done)

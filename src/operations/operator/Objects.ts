@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { statusShown as authorizationShown } from "../../domain/Authorization.ts"
+import { scopeIn, statedScope } from "../../domain/CredentialScope.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
 import { shown as failureShown } from "../../domain/JobFailure.ts"
 import { operatorScope } from "../../domain/Notification.ts"
@@ -28,14 +29,21 @@ import { validityOf } from "./OrderRecords.ts"
  */
 
 /** An EAB credential, without its secret. */
-export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
-  kid,
-  ...member("label", label),
-  ...member("profile", profile),
-  status,
-  createdAt: rfc3339(createdAt),
-  accounts
-})
+export const credentialObject = (credential: Credential) => {
+  const { accounts, createdAt, externalKid, kid, label, profile, status } = credential
+  const { expiresAt, ...scope } = statedScope(scopeIn(credential))
+  return {
+    kid,
+    ...member("externalKid", externalKid),
+    ...member("label", label),
+    ...member("profile", profile),
+    status,
+    createdAt: rfc3339(createdAt),
+    accounts,
+    ...scope,
+    ...timeMember("expiresAt", expiresAt)
+  }
+}
 
 /** An order, without its PEM. */
 export const orderObject = (config: Config, order: ListedOrder, now: number) => {

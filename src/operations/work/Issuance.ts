@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { reopenCsr } from "../../crypto/x509/Csr.ts"
-import { kindOfOrder } from "../../domain/CertificateKind.ts"
+import { boundedKind, kindOfOrder } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
@@ -54,7 +54,8 @@ export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
           orderId: id,
           csr: csr.success,
           names,
-          kind,
+          kind: boundedKind(kind, order.validityBound),
+          validityBound: order.validityBound,
           notBefore: order.notBefore,
           notAfter: order.notAfter,
           orderedAt: order.createdAt

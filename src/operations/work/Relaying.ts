@@ -160,7 +160,16 @@ export const relay = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
   const { createdAt: orderedAt, notAfter, notBefore } = order
-  const request = { orderId: id, csr: csr.success, names, kind, notBefore, notAfter, orderedAt }
+  const request = {
+    orderId: id,
+    csr: csr.success,
+    names,
+    kind,
+    notBefore,
+    notAfter,
+    orderedAt,
+    validityBound: order.validityBound
+  }
   const replaced = row.orderUrl === undefined ? yield* replacedBy(payload.profile, order.replaces) : undefined
   const signers = yield* Signers
   const relayed = yield* Effect.result(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>

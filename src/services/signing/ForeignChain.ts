@@ -11,6 +11,9 @@ import { currentSeconds } from "../../engine/Time.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 
+/** By how much a certificate may outlive the bound of a credential, because clocks differ and dates are rounded. */
+const toleranceSeconds = 3600
+
 /** The highest number of bytes in a chain. */
 export const maxChainBytes = 65_536
 
@@ -27,6 +30,7 @@ export const accept = (
   Effect.gen(function*() {
     const { csr, kind, names, orderId } = request
     const now = yield* currentSeconds
+    const bound = request.validityBound
     const check = chain.length > maxChainBytes
       ? "undecodable"
       : checkChain(chain, {
@@ -37,8 +41,9 @@ export const accept = (
       })
     const stored = check === undefined ? readStoredChain(chain) : undefined
     const leaf = stored === undefined ? undefined : Result.getOrUndefined(readCertificate(stored.leaf))
-    if (leaf === undefined) {
-      const fault = check ?? "undecodable"
+    const isTooLong = leaf !== undefined && bound !== undefined && leaf.notAfter > now + bound + toleranceSeconds
+    if (leaf === undefined || isTooLong) {
+      const fault = check ?? (isTooLong ? "lifetime" : "undecodable")
       const made = findLeaf(chain, csr.spki)
       yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault, cert_serial: made?.serial })
       return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault, maker), made: made?.leaf })

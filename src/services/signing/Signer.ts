@@ -22,6 +22,11 @@ export interface IssueRequest {
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
   readonly orderedAt: number
+  /**
+   * The longest lifetime that the credential of the account allows, in seconds. The kind of a local CA already observes
+   * it; a chain of another party is refused if it lives longer.
+   */
+  readonly validityBound: number | undefined
 }
 
 /** A certificate that is ready to be stored. */

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { AccountId } from "../../domain/Id.ts"
 import { bytes, int, name, nullable, text, uuid, uuidBytes } from "../../engine/sql/Column.ts"
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
+import { scopeColumns } from "./EabScopes.ts"
 
 /** The status of a credential. New accounts can be bound with an `active` credential, but not with a `revoked` one. */
 export type EabStatus = "active" | "revoked"
@@ -13,7 +15,9 @@ const credential = {
   label: nullable(text()),
   profile: nullable(name()),
   status: text<EabStatus>(),
-  createdAt: int
+  createdAt: int,
+  externalKid: nullable(name()),
+  ...scopeColumns
 }
 
 const shown = { ...credential, accounts: int }
@@ -21,18 +25,48 @@ const accountsBound = `(SELECT count(*) FROM accounts a WHERE a.eab_kid = e.kid)
 
 const insertStatement = statement({
   name: "eab_insert",
-  params: { kid: uuidBytes, secret: bytes, label: text(), profile: nullable(name()), now: int },
+  params: {
+    kid: uuidBytes,
+    secret: bytes,
+    label: text(),
+    profile: nullable(name()),
+    now: int,
+    externalKid: credential.externalKid,
+    ...scopeColumns
+  },
   row: {},
   sql: () =>
-    `INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
-     VALUES (:kid, :secret, :label, :profile, 'active', :now)`
+    `INSERT INTO eab_keys (kid, secret, label, profile, status, created_at, external_kid, names, wildcards, kinds,
+       validity_seconds, orders_per_day, max_accounts, expires_at, prevalidated)
+     VALUES (:kid, :secret, :label, :profile, 'active', :now, :externalKid, :names, :wildcards, :kinds,
+       :validitySeconds, :ordersPerDay, :maxAccounts, :expiresAt, :prevalidated)`
 })
+
+const binding = {
+  kid: uuidBytes,
+  secret: bytes,
+  profile: credential.profile,
+  status: credential.status,
+  maxAccounts: nullable(int),
+  expiresAt: nullable(int)
+}
 
 const secretStatement = statement({
   name: "eab_secret",
   params: { kid: uuidBytes },
-  row: { secret: bytes, profile: credential.profile, status: credential.status },
-  sql: () => `SELECT secret AS "secret", profile AS "profile", status AS "status" FROM eab_keys WHERE kid = :kid`
+  row: binding,
+  sql: () => `SELECT ${select(binding)} FROM eab_keys WHERE kid = :kid`
+})
+
+// A credential of the profile comes before a credential that every profile accepts.
+const externalStatement = statement({
+  name: "eab_secret_external",
+  params: { externalKid: text(), profile: name() },
+  row: binding,
+  sql: () =>
+    `SELECT ${select(binding)} FROM eab_keys
+     WHERE external_kid = :externalKid AND external_kid IS NOT NULL AND (profile = :profile OR profile IS NULL)
+     ORDER BY CASE WHEN profile IS NULL THEN 1 ELSE 0 END LIMIT 1`
 })
 
 /**
@@ -142,13 +176,16 @@ const lockStatement = statement({
 export type Credential = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** Inserts an active credential. If `profile` is `undefined`, every profile accepts the credential. */
-export const insert = (row: {
-  readonly kid: string
-  readonly secret: Uint8Array
-  readonly label: string
-  readonly profile: string | undefined
-  readonly now: number
-}) => run(insertStatement, row)
+export const insert = (
+  row: CredentialScope & {
+    readonly kid: string
+    readonly secret: Uint8Array
+    readonly label: string
+    readonly profile: string | undefined
+    readonly now: number
+    readonly externalKid: string | undefined
+  }
+) => run(insertStatement, row)
 
 /**
  * Returns the secret with which a binding is verified, with the profile and the status of the credential. Operators
@@ -156,12 +193,22 @@ export const insert = (row: {
  */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
+/** What a binding needs to know about a credential. */
+export type Binding = NonNullable<Effect.Success<ReturnType<typeof secretOf>>>
+
+/** Does the same as {@link secretOf} for the identifier that another server gave to a credential. */
+export const secretOfExternal = (externalKid: string, profile: string) =>
+  first(externalStatement, { externalKid, profile })
+
 /** Returns whether a credential is active. If it is, it stays active until the transaction ends. */
 export const holdActive = (kid: string) =>
   Effect.andThen(
     first(bindingStatement, { kid }),
     Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
   )
+
+/** Holds a credential until the transaction ends, so that no other transaction binds an account with it. */
+export const holdAlone = (kid: string) => first(endingStatement, { kid })
 
 /**
  * Locks a credential until the transaction ends, so that no account is bound with it in the meantime. A transaction

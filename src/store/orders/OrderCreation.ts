@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier } from "../../domain/Order.ts"
@@ -30,6 +31,8 @@ export interface NewOrder {
   readonly expiresAt: number
   /** The kind of certificate. Absent for the kind `default`. */
   readonly kind: string | undefined
+  /** Whether the names need no challenge, so that the order is ready at once. */
+  readonly isProved: boolean
   readonly ip: string | undefined
   readonly ptr: string | undefined
   /** The names, forwards and reversed, for searches. */
@@ -55,6 +58,8 @@ const orderParams = {
   now: int,
   expiresAt: int,
   kind: orderColumns.kind,
+  status: orderColumns.status,
+  proof: text<AuthorizationStatus>(),
   ip: nullable(text()),
   ptr: nullable(text())
 }
@@ -64,7 +69,7 @@ const orderParams = {
 const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
      expires_at, kind, created_ip, created_ptr)
-   SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
+   SELECT ${typed(":id", "uuid")}, :profile, c.id, :status, :identifiers, ${typed(":notBefore", "bigint")},
      ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${
     typed(":expiresAt", "bigint")
   }, :kind, :ip,
@@ -89,7 +94,7 @@ const insertNames = ({ at, each }: Fragments, { before, id }: Inserted) =>
 
 const insertAuthorizations = ({ at, each, typed }: Fragments, { before, id }: Inserted) =>
   `INSERT INTO authorizations (id, order_id, identifier, status, created_at)
-   SELECT ${at(0, "uuid")}, ${id}, ${at(1, "text")}, 'pending', ${typed(":now", "bigint")}
+   SELECT ${at(0, "uuid")}, ${id}, ${at(1, "text")}, :proof, ${typed(":now", "bigint")}
    FROM ${before}${each(":authorizations")}`
 
 const insertChallenges = ({ at, each, typed }: Fragments, { before }: Inserted) =>
@@ -132,7 +137,7 @@ const namesStatement = statement({
 
 const authorizationsStatement = statement({
   name: "authorizations_insert",
-  params: { ...id, now: int, authorizations: rows },
+  params: { ...id, now: int, proof: text<AuthorizationStatus>(), authorizations: rows },
   row: {},
   only: "sqlite",
   sql: (f) => insertAuthorizations(f, given)
@@ -155,6 +160,8 @@ export const create = (
 ): Effect.Effect<{ readonly id: OrderId } | undefined, StorageFailed, Database> => {
   const values = {
     ...order,
+    status: order.isProved ? "ready" as const : "pending" as const,
+    proof: order.isProved ? "valid" as const : "pending" as const,
     authorizations: order.authorizations.map((row) => [packedUuid(row.id), JSON.stringify(row.identifier)]),
     challenges: order.challenges.map((
       row
@@ -165,7 +172,7 @@ export const create = (
     if (inserted === undefined) return undefined
     yield* run(namesStatement, values)
     yield* run(authorizationsStatement, values)
-    yield* run(challengesStatement, values)
+    if (values.challenges.length > 0) yield* run(challengesStatement, values)
     return inserted
   })
   return Database.use(({ dialect }) => dialect === "postgres" ? first(together, values) : transaction(oneByOne))

@@ -121,13 +121,14 @@ const claimStatement = statement({
     accountId: orderColumns.accountId,
     certPubkey: bytes,
     restricted: nullable(int),
+    validityBound: nullable(int),
     ...lifetimeParams
   },
   row: { id: orderColumns.id },
   // The order is not locked first. If an authorization ends in the meantime, the write that stores the certificate
   // fails.
   sql: (f) =>
-    `UPDATE orders SET status = ${reached(orderMoves.claim)}, restricted = :restricted
+    `UPDATE orders SET status = ${reached(orderMoves.claim)}, restricted = :restricted, validity_bound = :validityBound
      WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("account_id")} = :accountId AND ${isAlive(f)}
        AND ${leaving(orderMoves.claim, f.checked("status"))} AND ${everyNameProved} AND ${accountValid}
        AND ${unburnt(":certPubkey", f.dialect)}
@@ -154,6 +155,7 @@ const failProcessing = statement({
 
 const forIssuance = {
   ...orderColumns,
+  validityBound: nullable(int),
   accountStatus: text<AccountStatus>(),
   unproved: int
 }
@@ -163,7 +165,7 @@ const forIssuanceStatement = statement({
   params: { id: orderColumns.id, profile: name() },
   row: forIssuance,
   sql: ({ checked }) =>
-    `SELECT ${selectOrder()}, c.status AS "accountStatus",
+    `SELECT ${selectOrder()}, o.validity_bound AS "validityBound", c.status AS "accountStatus",
        ${nameCountOf("o")} - ${validOf("o")} AS "unproved"
      FROM orders o JOIN accounts c ON c.id = o.account_id
      WHERE o.id = :id AND ${checked("o.profile")} = :profile`
@@ -247,7 +249,11 @@ export const demote = (id: OrderId, error: ProblemDocument) => first(demoteState
  * certified must not be burnt. Returns `undefined` otherwise.
  */
 export const claim = (
-  owned: Owned & Alive & { readonly certPubkey: Uint8Array; readonly restricted: 1 | undefined }
+  owned: Owned & Alive & {
+    readonly certPubkey: Uint8Array
+    readonly restricted: 1 | undefined
+    readonly validityBound: number | undefined
+  }
 ) => first(claimStatement, owned)
 
 /** Moves an unfinished order to `invalid`. */

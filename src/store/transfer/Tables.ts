@@ -18,7 +18,16 @@ export const tables: ReadonlyArray<Table> = [
     label: "text",
     profile: "text",
     status: "text",
-    created_at: "int"
+    created_at: "int",
+    names: "text",
+    wildcards: "bool",
+    kinds: "text",
+    validity_seconds: "int",
+    orders_per_day: "int",
+    max_accounts: "int",
+    expires_at: "int",
+    prevalidated: "bool",
+    external_kid: "text"
   }),
   table("accounts", "id", {
     id: "uuid",
@@ -34,7 +43,8 @@ export const tables: ReadonlyArray<Table> = [
     last_seen_at: "int",
     last_seen_ip: "text",
     last_seen_ptr: "text",
-    created_network: "text"
+    created_network: "text",
+    scope_lost: "int"
   }),
   table("orders", "id", {
     id: "uuid",
@@ -57,9 +67,10 @@ export const tables: ReadonlyArray<Table> = [
     created_ptr: "text",
     not_granted: "text",
     expires_at: "int",
+    failed_replaces: "text",
     kind: "text",
     restricted: "int",
-    failed_replaces: "text"
+    validity_bound: "int"
   }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
   table("authorizations", "id", {

@@ -277,6 +277,31 @@ export const texts = (
   }
 })
 
+/**
+ * Makes a field for one to `most` texts that `read` checks. The value of each text is what `read` returns; equal values
+ * count once. `takes` ends the sentence of the refusal.
+ */
+export const textsOf = (
+  description: string,
+  { most, read, ...more }: Partial<Said> & {
+    readonly shown: string
+    readonly takes: string
+    readonly most: number
+    readonly read: (text: string) => string | undefined
+  }
+): Field<ReadonlyArray<string>> => ({
+  ...needed,
+  description,
+  ...more,
+  form: "texts",
+  read: (written) => {
+    if (!Array.isArray(written) || written.length === 0 || written.length > most) return undefined
+    const all = written.map((text: string) => read(text.trim()))
+    const found = all.filter((text) => text !== undefined)
+    return found.length < all.length ? undefined : [...new Set(found)]
+  }
+})
+
 /** Makes a member optional. */
 export const optional = <A>(field: Field<A>): Field<A | undefined> => ({ ...field, isNeeded: false })
 

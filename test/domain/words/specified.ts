@@ -93,6 +93,7 @@ export const own = words(`
   admin_token_created
   admin_token_refused
   admin_token_revoked
+  admin_eab_scope_changed
   certificate_orphan_kept
   certificate_orphan_revoke_failed
   certificate_orphan_revoked

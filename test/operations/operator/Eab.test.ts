@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import type { AccountsMode } from "../../../src/domain/Audit.ts"
+import { noScope } from "../../../src/domain/CredentialScope.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import { transaction } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
@@ -100,7 +101,9 @@ describe.each(databases)("credentials for external account binding on $name", (b
           profile: undefined,
           status: "active",
           createdAt: now,
-          accounts: 0
+          accounts: 0,
+          externalKid: undefined,
+          ...noScope
         })
         assert.match(kid, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
         assert.deepStrictEqual([one.secret.length, two.secret.length], [32, 32])

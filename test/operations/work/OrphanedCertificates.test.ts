@@ -267,6 +267,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
           csr: Result.getOrThrow(parseCsr(of.csr)),
           names: ["a.example"],
           kind: usualKind,
+          validityBound: undefined,
           notBefore: undefined,
           notAfter: undefined,
           orderedAt: 0

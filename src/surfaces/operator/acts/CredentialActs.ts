@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { AccountsMode } from "../../../domain/Audit.ts"
+import { BadRequest } from "../../../domain/OperatorError.ts"
 import * as eab from "../../../operations/operator/Eab.ts"
 import { eabFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
@@ -9,28 +10,11 @@ import { renderDetail } from "../../cli/Detail.ts"
 import { stacked } from "../../cli/Rendered.ts"
 import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
-import { key, line, name, optional, or, paging, word } from "../Field.ts"
-import { created, Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
+import { key, line, name, optional, or, paging, secret, textsOf, word } from "../Field.ts"
+import { Int, pageOf } from "../schemas/Common.ts"
+import { Credential, MintedCredential, scopeFields, scopeMembers } from "./CredentialShape.ts"
 
 /* Declares the acts about credentials of external account binding (RFC 8555 section 7.3.4). */
-
-const credential = {
-  kid: Id,
-  label: Schema.optionalKey(Schema.String),
-  profile: Schema.optionalKey(Schema.String.annotate({ description: "The only profile that accepts it." })),
-  status: Schema.Literals(eab.eabStatuses),
-  createdAt: Time,
-  accounts: intOf("How many accounts it has bound.")
-}
-
-/** A credential, without its secret. */
-const Credential = Schema.Struct(credential).annotate({ identifier: "Credential" })
-
-/** A new credential, with its secret. */
-const MintedCredential = Schema.Struct({
-  ...credential,
-  hmacKey: Schema.String.annotate({ description: "The secret, base64url. It is shown only now." })
-}).annotate(created("MintedCredential"))
 
 const kid = key("The key identifier of the credential.")
 const filters = { status: optional(word(eab.eabStatuses, "The status of the credential.")) }
@@ -80,14 +64,15 @@ export const createCredential = act({
   access: "operator",
   input: {
     label: line("Its purpose. Policies can match this text.", { longest: eab.longestLabel }),
-    profile: optional(name("The only profile that accepts it."))
+    profile: optional(name("The only profile that accepts it.")),
+    ...scopeFields
   },
   output: MintedCredential,
   errors: [],
-  run: ({ label, profile }) =>
+  run: ({ label, profile, ...scope }) =>
     Effect.gen(function*() {
       if (profile !== undefined) yield* eab.checkProfile(yield* Configured.config, profile)
-      const { credential, secret } = yield* eab.create(yield* Acting.operator, { label, profile })
+      const { credential, secret } = yield* eab.create(yield* Acting.operator, { label, profile, scope })
       return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
     }),
   http: { route: "POST /api/eab", status: 201 },
@@ -104,6 +89,40 @@ export const createCredential = act({
   }
 })
 
+const leastKey = 16
+const mostKey = 256
+
+/** Takes over a credential that another server made. */
+const importCredential = act({
+  id: "importCredential",
+  does: "Take over a credential of another server, whose clients keep their identifier and key",
+  access: "operator",
+  input: {
+    externalKid: line("The identifier that the other server gave to it.", { longest: 256 }),
+    hmacKey: secret(`Its key: base64url or base64 of ${leastKey} to ${mostKey} octets.`),
+    label: line("Its purpose. Policies can match this text.", { longest: eab.longestLabel }),
+    profile: optional(name("The only profile that accepts it.")),
+    ...scopeFields
+  },
+  output: Credential,
+  errors: [],
+  run: ({ externalKid, hmacKey, label, profile, ...scope }) =>
+    Effect.gen(function*() {
+      if (profile !== undefined) yield* eab.checkProfile(yield* Configured.config, profile)
+      const key = Buffer.from(hmacKey.trim().replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, ""), "base64url")
+      if (key.length < leastKey || key.length > mostKey || !/^[\w+/=-]+$/.test(hmacKey.trim())) {
+        return yield* new BadRequest({
+          member: "hmacKey",
+          detail: `takes base64url or base64 of ${leastKey} to ${mostKey} octets.`
+        })
+      }
+      const external = { kid: externalKid, secret: key }
+      const { credential } = yield* eab.create(yield* Acting.operator, { external, label, profile, scope })
+      return credentialObject(credential)
+    }),
+  http: { route: "POST /api/eab/import", status: 201 }
+})
+
 const readCredential = act({
   id: "readCredential",
   does: "Show a credential, without its secret",
@@ -115,6 +134,38 @@ const readCredential = act({
   run: ({ kid }) => Effect.map(eab.find(kid), credentialObject),
   http: { route: "GET /api/eab/{kid}" },
   cli: { command: "eab show", example: "eab show KID" }
+})
+
+/** Changes what a credential may ask for. */
+export const changeCredential = act({
+  id: "changeCredential",
+  does: "Change what a credential may ask for, from the next order on",
+  access: "operator",
+  input: {
+    kid,
+    ...scopeFields,
+    clear: optional(
+      textsOf("A member that is to restrict nothing any more.", {
+        shown: "member",
+        takes: `any of ${scopeMembers.join(", ")}`,
+        most: scopeMembers.length,
+        read: (text) => scopeMembers.find((member) => member === text)
+      })
+    )
+  },
+  output: Credential,
+  errors: [],
+  run: ({ clear = [], kid, ...changes }) =>
+    Effect.gen(function*() {
+      const cleared = scopeMembers.filter((member) => clear.includes(member))
+      return credentialObject(yield* eab.setScope(yield* Acting.operator, kid, { changes, cleared }))
+    }),
+  http: { route: "PATCH /api/eab/{kid}" },
+  cli: {
+    command: "eab set",
+    help: "Change what the accounts of a credential may ask for, from the next order on.",
+    example: "eab set KID --names '**.shop.example' --orders-per-day 100"
+  }
 })
 
 /** Revokes a credential. */
@@ -174,7 +225,11 @@ export const deleteCredential = act({
       Effect.map(
         eab.preview(kid, mode),
         ({ accounts, credential, orders }) =>
-          `Delete credential ${kid} (${credential.label ?? "no label"}) and ${fates[mode](accounts, orders)}?`
+          `Delete credential ${kid} (${credential.label ?? "no label"}) and ${fates[mode](accounts, orders)}?${
+            mode === "keep" && credential.names !== undefined && accounts > 0
+              ? " It has names, so the kept accounts can order nothing any more."
+              : ""
+          }`
       ),
     text: ({ deactivatedAccounts, deleted, keptAccounts }) =>
       `Deleted the credential; accounts: ${keptAccounts} kept, ${deactivatedAccounts} deactivated, ${deleted.accounts} deleted with ${deleted.orders} order(s).`
@@ -190,7 +245,9 @@ export const credentialActs = noun({
     listCredentials,
     exportCredentials,
     createCredential,
+    importCredential,
     readCredential,
+    changeCredential,
     revokeCredential,
     deleteCredential
   ]

@@ -4,6 +4,7 @@ import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import { credentialObject } from "../../../operations/operator/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
+  changeCredential,
   createCredential,
   deleteCredential,
   exportCredentials,
@@ -76,6 +77,11 @@ export const eabRoutes = (config: Config) => [
           done: query.get("done") ?? ""
         })
     )),
+  forRole("operator")(
+    "POST",
+    "/ui/eab/{kid}/scope",
+    (given) => Effect.map(submitted(changeCredential, given), ({ kid }) => moved(`/ui/eab/${kid}?done=changed`))
+  ),
   forRole("operator")(
     "POST",
     "/ui/eab/{kid}/revoke",

@@ -1,0 +1,59 @@
+import * as Effect from "effect/Effect"
+import { Compound, InvalidProfile, RejectedIdentifier } from "../../domain/AcmeError.ts"
+import type { CertificateKind, CertificateKinds } from "../../domain/CertificateKind.ts"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
+import { isScoped, lostScope, noScope, uncovered } from "../../domain/CredentialScope.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { scopeOf } from "../../store/eab/EabScopes.ts"
+import type { Caller } from "../Caller.ts"
+
+/*
+ * What the credential of an account lets it order. The scope is read for each order, so that a change holds from the
+ * next order on, in every process.
+ */
+
+/** Returns the scope of the caller's account. An account that was bound with no credential has no restriction. */
+export const scopeOfCaller = Effect.fnUntraced(function*({ eabKid, scopeLost }: Caller) {
+  if (scopeLost !== undefined) return lostScope
+  return eabKid === undefined ? noScope : yield* scopeOf(eabKid)
+})
+
+/** Returns whether only a worker that knows kinds and scopes may sign for an order. */
+export const isRestricted = (scope: CredentialScope, kind: CertificateKind): boolean => !kind.isPlain || isScoped(scope)
+
+/** Returns whether the names of an order need no challenge. */
+export const isPrevalidated = ({ names, prevalidated }: CredentialScope): boolean =>
+  prevalidated === true && names !== undefined
+
+const mostListed = 10
+
+/** Returns the refusal of the names that a scope does not cover, with a subproblem for each if there are several. */
+export const scopeFault = (
+  scope: CredentialScope,
+  names: ReadonlyArray<DnsName>
+): RejectedIdentifier | Compound | undefined => {
+  const parts = uncovered(scope, names).map((value) =>
+    new RejectedIdentifier({
+      detail: "The credential of this account does not cover it.",
+      identifier: { type: "dns", value }
+    })
+  )
+  const [first, second] = parts
+  if (second === undefined) return first
+  const listed = parts.slice(0, mostListed)
+  return new Compound({ parts: listed, unlisted: parts.length - listed.length })
+}
+
+/** Returns the names of the kinds of a profile that a scope permits. */
+export const permittedKinds = ({ kinds }: CredentialScope, { byName }: CertificateKinds): ReadonlyArray<string> =>
+  [...byName.keys()].filter((name) => kinds === undefined || kinds.includes(name))
+
+/** Returns the refusal of a kind that a scope does not permit. */
+export const kindFault = (
+  scope: CredentialScope,
+  kinds: CertificateKinds,
+  kind: string
+): InvalidProfile | undefined => {
+  const offered = permittedKinds(scope, kinds)
+  return offered.includes(kind) ? undefined : new InvalidProfile({ profile: kind, offered })
+}

@@ -1,0 +1,195 @@
+import { Effect } from "effect"
+import { X509Certificate } from "node:crypto"
+import { assert, describe } from "vitest"
+import type { CredentialScope } from "../../../src/domain/CredentialScope.ts"
+import { noScope } from "../../../src/domain/CredentialScope.ts"
+import { problemOf } from "../../../src/domain/Problem.ts"
+import * as workers from "../../../src/engine/queue/Workers.ts"
+import { currentSeconds } from "../../../src/engine/Time.ts"
+import { finalize } from "../../../src/operations/acme/Finalize.ts"
+import * as orders from "../../../src/operations/acme/Orders.ts"
+import type { Caller } from "../../../src/operations/Caller.ts"
+import * as eab from "../../../src/operations/operator/Eab.ts"
+import * as certificates from "../../../src/store/orders/CertificateRows.ts"
+import { makeCsr } from "../../support/Csr.ts"
+import { databases } from "../../support/Databases.ts"
+import { callerAt, column, configOf, count, profileOf, sql } from "../../support/Graph.ts"
+import { useOwnCa, workUnder } from "../../support/Issued.ts"
+
+const config = configOf(`
+challenge.enabled = ["http-01", "dns-01"]
+[certificates.kinds]
+default.description = "d"
+mutual.description = "m"
+mutual.usages = ["server_auth", "client_auth"]
+`)
+
+const operator = { id: undefined, kind: "cli", username: "root", surface: "cli" } as const
+
+describe.each(databases)("what a credential may ask for on $name", (backend) => {
+  const { test } = useOwnCa(backend)
+
+  const make = (scope: Partial<CredentialScope>) =>
+    Effect.map(
+      eab.create(operator, { label: "team", profile: undefined, scope: { ...noScope, ...scope } }),
+      ({ credential }) => credential.kid
+    )
+
+  /** Returns an account that was bound with a credential. */
+  const boundWith = (kid: string) =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const literal = backend.dialect === "sqlite" ? `x'${kid.replaceAll("-", "")}'` : `'\\x${kid.replaceAll("-", "")}'`
+      yield* sql(`UPDATE accounts SET eab_kid = ${literal} WHERE eab_kid IS NULL`)
+      return { ...caller, eabKid: kid } satisfies Caller
+    })
+
+  const order = (caller: Caller, names: ReadonlyArray<string>, kind?: string) =>
+    orders.create(caller, {
+      identifiers: names.map((value) => ({ type: "dns", value })),
+      notBefore: undefined,
+      notAfter: undefined,
+      certificateProfile: kind
+    })
+
+  const refusalOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.map(Effect.flip(effect), (error) => problemOf(error as Parameters<typeof problemOf>[0]))
+
+  const csrOf = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
+
+  test("refuses each name that it does not cover, and takes the others", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ names: ["**.corp.example"] }))
+      yield* order(caller, ["a.corp.example", "b.a.corp.example"])
+      const one = yield* refusalOf(order(caller, ["a.corp.example", "a.example"]))
+      assert.strictEqual(one.type, "urn:ietf:params:acme:error:rejectedIdentifier")
+      assert.include(one.detail, "The credential of this account does not cover it")
+      const two = yield* refusalOf(order(caller, ["corp.example", "a.example"]))
+      assert.deepStrictEqual(two.subproblems?.map(({ identifier }) => identifier?.value), ["corp.example", "a.example"])
+    }))
+
+  test("refuses a wildcard whose names it covers, unless it permits wildcards", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ names: ["**.corp.example"] })
+      const caller = yield* boundWith(kid)
+      yield* refusalOf(order(caller, ["*.corp.example"]))
+      yield* eab.setScope(operator, kid, { changes: { wildcards: true }, cleared: [] })
+      yield* order(caller, ["*.corp.example"])
+    }))
+
+  test("chooses a kind that it permits, and refuses every other", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ kinds: ["mutual"] }))
+      assert.strictEqual((yield* order(caller, ["a.example"])).kind, "mutual")
+      const refused = yield* refusalOf(order(caller, ["a.example"], "default"))
+      assert.strictEqual(refused.type, "urn:ietf:params:acme:error:invalidProfile")
+      assert.include(refused.detail, "mutual is.")
+    }))
+
+  test("refuses every order if none of its kinds exists", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ kinds: ["gone"] }))
+      assert.include((yield* refusalOf(order(caller, ["a.example"]))).type, "invalidProfile")
+    }))
+
+  test("shortens certificates to its validity", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ names: ["a.example"], prevalidated: true, validitySeconds: 7200 }))
+      const { id } = yield* order(caller, ["a.example"])
+      yield* finalize(caller, id, csrOf("a.example"))
+      yield* workUnder(config, "signer_issue_restricted")
+      const row = yield* certificates.certificate({ id, profile: "default", accountId: caller.accountId })
+      const leaf = new X509Certificate(row?.certificate ?? assert.fail("no certificate"))
+      assert.strictEqual(leaf.validToDate.getTime() / 1000, (yield* currentSeconds) + 7200)
+    }))
+
+  test("makes orders ready at once, without challenges, if it is prevalidated", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ names: ["**.corp.example"], prevalidated: true }))
+      const { id, status } = yield* order(caller, ["a.corp.example", "b.corp.example"])
+      assert.strictEqual(status, "ready")
+      assert.strictEqual(yield* count("SELECT count(*) FROM challenges"), 0)
+      assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM authorizations"), ["valid"])
+      yield* finalize(caller, id, csrOf("a.corp.example", "b.corp.example"))
+      yield* workUnder(config, "signer_issue", "signer_issue_restricted")
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+    }))
+
+  test("limits the orders of a day over all its accounts, and says when the next is possible", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ ordersPerDay: 2 })
+      const [one, other] = [yield* boundWith(kid), yield* boundWith(kid)]
+      yield* order(one, ["a.example"])
+      yield* order(other, ["b.example"])
+      const error = yield* Effect.flip(order(one, ["c.example"]))
+      assert.deepInclude(error, { _tag: "RateLimited", limit: "orders_per_day", most: 2, retryAfter: 86_400 })
+      assert.include(problemOf(error as Parameters<typeof problemOf>[0]).detail, "new orders with this credential")
+    }))
+
+  test("is judged again at finalize, which leaves the order as it is", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ names: ["**.example"], prevalidated: true })
+      const caller = yield* boundWith(kid)
+      const { id } = yield* order(caller, ["a.example"])
+      yield* eab.setScope(operator, kid, { changes: { names: ["b.example"] }, cleared: [] })
+      const refused = yield* refusalOf(finalize(caller, id, csrOf("a.example")))
+      assert.strictEqual(refused.type, "urn:ietf:params:acme:error:rejectedIdentifier")
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["ready"])
+      assert.deepStrictEqual(
+        yield* column("SELECT reason FROM audit_log WHERE event = 'certificate_issue_failed'"),
+        ["rejectedIdentifier"]
+      )
+      yield* eab.setScope(operator, kid, { changes: { names: ["**.example"], kinds: ["mutual"] }, cleared: [] })
+      assert.include((yield* refusalOf(finalize(caller, id, csrOf("a.example")))).type, "invalidProfile")
+    }))
+
+  test("is still observed by the accounts of a deleted credential: they may order nothing", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ names: ["**.example"] })
+      const caller = yield* boundWith(kid)
+      yield* eab.remove(operator, kid, "keep")
+      const [lost] = yield* column("SELECT scope_lost FROM accounts")
+      assert.strictEqual(Number(lost), yield* currentSeconds)
+      yield* refusalOf(order({ ...caller, scopeLost: Number(lost) }, ["a.example"]))
+    }))
+
+  test("does not restrict the accounts of a deleted credential that had no names", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ ordersPerDay: 1 })
+      const caller = yield* boundWith(kid)
+      yield* eab.remove(operator, kid, "keep")
+      yield* order(caller, ["a.example"])
+    }))
+
+  test("covers no name if it cannot be read", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ names: ["**.example"] }))
+      yield* sql("UPDATE eab_keys SET names = '{'")
+      yield* refusalOf(order(caller, ["a.example"]))
+    }))
+
+  test("is not set while a process of an older version runs", () =>
+    Effect.gen(function*() {
+      const now = yield* currentSeconds
+      yield* workers.present({ owner: "elsewhere:1:b", roles: "acme", version: "1", startedAt: now, now })
+      const refused = yield* Effect.flip(make({ names: ["a.example"] }))
+      assert.include("detail" in refused ? refused.detail : "", "elsewhere:1:b runs an older version")
+      yield* make({})
+    }))
+
+  test("needs names to be prevalidated", () =>
+    Effect.gen(function*() {
+      const refused = yield* Effect.flip(make({ prevalidated: true }))
+      assert.deepInclude(refused, { _tag: "BadRequest", member: "prevalidated" })
+    }))
+
+  test("is recorded in the audit trail with its old and its new values", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ names: ["a.example"], ordersPerDay: 5 })
+      yield* eab.setScope(operator, kid, { changes: { maxAccounts: 1 }, cleared: ["ordersPerDay"] })
+      const [detail = ""] = yield* column("SELECT detail FROM audit_log WHERE event = 'eab_scope_changed'")
+      const { after, before } = JSON.parse(detail) as { readonly after: object; readonly before: object }
+      assert.deepStrictEqual(before, { names: ["a.example"], ordersPerDay: 5 })
+      assert.deepStrictEqual(after, { names: ["a.example"], maxAccounts: 1 })
+    }))
+})
