@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import type { Server } from "node:http"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
@@ -18,7 +18,10 @@ interface Notice {
   readonly order_id?: string
 }
 
-/** The ways in which a webhook is unavailable. */
+/**
+ * The ways in which a webhook is unavailable. At the same time the program is removed, or replaced by one that fails, or
+ * by one that does not end.
+ */
 export const absences = ["refuses connections", "answers 503", "never answers"] as const
 
 /** A webhook and a program that get every notification and can be made unavailable. */
@@ -50,16 +53,52 @@ const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => 
   ])
 }
 
+/** Returns what the service stored and logged about the deliveries of an event to a receiver. */
+const traces = async ({ databaseUrl, processes }: Site, target: string, key: string): Promise<string> => {
+  const records = processes.flatMap((server) => server.records())
+  const jobs = await sqlAt(
+    databaseUrl,
+    `SELECT dedup_key, payload, status, attempts, last_error FROM jobs
+     WHERE kind = 'notify_deliver' AND dedup_key LIKE '%/${target}'`
+  )
+  const lines = jobs.flatMap(({ attempts, dedup_key, last_error, payload, status }) => {
+    const { fields } = JSON.parse(String(payload)) as { readonly fields: Notice }
+    if (keyOf(fields) !== key) return []
+    const logged = records.filter((record) =>
+      record.fields["delivery_id"] === fields.delivery_id &&
+      target === `${record.fields["backend"]}/${record.fields["entry"]}`
+    )
+    return [
+      `${String(dedup_key)} is ${String(status)} after ${String(attempts)} attempts: ${String(last_error)}`,
+      ...logged.map((record) => JSON.stringify(record))
+    ]
+  })
+  return (lines.length === 0 ? ["no job is stored"] : lines).map((line) => `\n  ${line}`).join("")
+}
+
 /** Returns the differences between what a receiver got and what happened. */
-const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySet<string>): Findings => {
+const compare = async (
+  site: Site,
+  { name, notices, target }: {
+    readonly name: string
+    /** The backend and the entry of the receiver. */
+    readonly target: string
+    readonly notices: ReadonlyArray<Notice>
+  },
+  facts: ReadonlySet<string>
+): Promise<Findings> => {
   const ids = new Map<string, Set<string>>()
   for (const notice of notices) {
     const key = keyOf(notice)
     if (!facts.has(key)) throw new Error(`the ${name} was told of ${key}, which has not happened`)
     ids.set(key, (ids.get(key) ?? new Set()).add(notice.delivery_id))
   }
+  const lost: Array<string> = []
+  for (const key of facts) {
+    if (!ids.has(key)) lost.push(`the ${name} was not told of ${key}${await traces(site, target, key)}`)
+  }
   return {
-    lost: [...facts].filter((key) => !ids.has(key)).map((key) => `the ${name} was not told of ${key}`),
+    lost,
     twice: [...ids].filter(([, of]) => of.size > 1).map(([key, of]) => `the ${name} knows ${key} by ${of.size} ids`)
   }
 }
@@ -67,10 +106,15 @@ const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySe
 /** Starts the receivers. The webhook takes `answerMillis` to answer. */
 export const startReceivers = async (answerMillis = 0): Promise<Receivers> => {
   const home = mkdtempSync(join(tmpdir(), "acme-receivers-"))
-  const [program, away, told] = [join(home, "tell"), join(home, "away"), join(home, "told")]
+  const [program, next, told] = [join(home, "tell"), join(home, "next"), join(home, "told")]
+  /** Replaces the program by a rename, so that a shell that starts it reads either the old one or the new one. */
+  const place = (command: string) => {
+    writeFileSync(next, `#!/bin/sh\n${command}\n`, { mode: 0o755 })
+    renameSync(next, program)
+  }
   // Each line is one write, so that programs that run at the same time do not mix their lines.
-  writeFileSync(program, `#!/bin/sh\nexec printf '%s\\n' "$(cat)" >> '${told}'\n`)
-  chmodSync(program, 0o755)
+  const tell = () => place(`exec printf '%s\\n' "$(cat)" >> '${told}'`)
+  tell()
   const notices: Array<Notice> = []
   const arrived = new Tally()
   const port = await freePort()
@@ -102,25 +146,32 @@ export const startReceivers = async (answerMillis = 0): Promise<Receivers> => {
       : []
   const members = ["hook", "delivery_id", "account_id", "order_id"].map((name) => `"${name}": {{ ${name} | tojson }}`)
   return {
+    // The shell may have started the program without having opened its file when the program is removed. The shell then
+    // ends with an exit code, as a program that failed does. So only an entry with `retry` gets every event.
     toml: `[notify]\nenabled = ["webhook", "custom"]\nwebhook_enabled = ["log"]\ncustom_enabled = ["tell"]\n`
       + `[notify.webhook.log]\nurl = "http://127.0.0.1:${port}/"\ntimeout_ms = 2000\nevents = ${events}\n`
       + `body = '{${members.join(", ")}}'\n`
-      + `[notify.custom.tell]\nscript_path = "${program}"\nevents = ${events}\n`,
+      + `[notify.custom.tell]\nscript_path = "${program}"\ntimeout_ms = 2000\nretry = true\nevents = ${events}\n`,
     arrived,
     leave: async (how) => {
       absence = how
-      renameSync(program, away)
-      if (how === "refuses connections") await close()
+      if (how === "answers 503") return place("exit 1")
+      if (how === "never answers") return place("exec sleep 60")
+      rmSync(program)
+      await close()
     },
     comeBack: async () => {
       absence = undefined
-      renameSync(away, program)
+      tell()
       server?.closeAllConnections()
       if (server === undefined) await listen()
     },
     audit: async (site) => {
       const facts = await happened(site)
-      const found = [compare("webhook", notices, facts), compare("program", programTold(), facts)]
+      const found = [
+        await compare(site, { name: "webhook", target: "webhook/log", notices }, facts),
+        await compare(site, { name: "program", target: "custom/tell", notices: programTold() }, facts)
+      ]
       return { lost: found.flatMap(({ lost }) => lost), twice: found.flatMap(({ twice }) => twice) }
     },
     repeats: () =>

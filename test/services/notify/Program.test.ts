@@ -1,6 +1,6 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
@@ -129,6 +129,19 @@ describe("a program", () => {
           deliveries(section(shellScript("sleep 300"), more).replace("20000", "50"))
         )
         assert.deepInclude({ ...yield* late }, { hope, detail: "did not end within 50 ms" })
+      })
+  )
+
+  it.live.each([["never", ""], ["retry", "retry = true"]] as const)(
+    "has the outcome %s with \"%s\" if it is removed after its start and before its interpreter opens it",
+    ([hope, more]) =>
+      Effect.gen(function*() {
+        const interpreter = shellScript("rm \"$1\"; exec /bin/sh \"$1\"")
+        const path = join(freshDirectory(), "tell")
+        writeFileSync(path, `#!${interpreter}\nexit 0\n`, { mode: 0o755 })
+        const failed = yield* Effect.provide(Effect.flip(deliver("custom", "tell")), deliveries(section(path, more)))
+        assert.deepInclude({ ...failed }, { _tag: "DeliveryRefused", hope })
+        assert.match(String("detail" in failed ? failed.detail : ""), new RegExp(`^exit \\d+: .*${path}`))
       })
   )
 
