@@ -1,4 +1,4 @@
-import type { Store } from "./Store.ts"
+import type { Row, Store } from "./Store.ts"
 
 /*
  * The changes that were committed. The audit trail must record each of them, and the receivers of notifications must be
@@ -23,6 +23,32 @@ const told = new Set([
 
 const bareId = (id: unknown): string => String(id).replaceAll("-", "").toLowerCase()
 const keyOf = ({ event, subject }: Fact): string => `${event} ${subject}`
+
+/** Returns the changes of a row, whose state was `before`, or that did not exist. */
+export const factsOf = (table: string, row: Row, before: Row | undefined): ReadonlyArray<Fact> => {
+  const subject = String(row["id"])
+  const became = (column: string, event: string, is: (value: unknown) => boolean): ReadonlyArray<Fact> =>
+    is(row[column]) && !is(before?.[column]) ? [{ event, subject }] : []
+  switch (table) {
+    case "accounts": {
+      if (before === undefined) return [{ event: "account_created", subject }]
+      const isNew = (column: string) => before[column] !== row[column]
+      return [
+        ...isNew("status") ? [{ event: "account_deactivated", subject }] : [],
+        ...isNew("pubkey") ? [{ event: "account_key_changed", subject }] : []
+      ]
+    }
+    case "challenges":
+      return became("is_refused", "challenge_failed", (value) => value === 1)
+    case "orders":
+      return [
+        ...became("status", "certificate_issued", (value) => value === "valid"),
+        ...became("revoked_at", "certificate_revoked", (value) => value !== null && value !== undefined)
+      ]
+    default:
+      return []
+  }
+}
 
 /** The members of a notification that identify the order, the account or the challenge. */
 export interface Notice {
@@ -54,10 +80,19 @@ export class Facts {
   }
 
   /** Records a change that a commit has made. */
-  happened(event: string, subject: unknown): void {
-    const fact = { event, subject: String(subject) }
+  happened(fact: Fact): void {
     this.#facts.push(fact)
     this.#happened.add(keyOf(fact))
+  }
+
+  /** Forgets a change that a power cut has undone. Nobody may have been told of the change. */
+  undone(fact: Fact): void {
+    const key = keyOf(fact)
+    const at = this.#facts.findLastIndex((one) => keyOf(one) === key)
+    if (at >= 0) this.#facts.splice(at, 1)
+    if (this.#facts.some((one) => keyOf(one) === key)) return
+    this.#happened.delete(key)
+    if (this.#ids.has(key)) this.#violated(`somebody was told of ${key}, which is lost with the power`)
   }
 
   /**

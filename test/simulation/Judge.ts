@@ -1,6 +1,7 @@
 import { fromBER } from "asn1js"
 import { CertificateRevocationList } from "pkijs"
 import type { Facts } from "./Facts.ts"
+import { factsOf } from "./Facts.ts"
 import type { Ledger } from "./Ledger.ts"
 import { lostIn, snapshotOf } from "./Loss.ts"
 import type { Program } from "./Program.ts"
@@ -24,7 +25,7 @@ export class Judge {
   readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
-  readonly #ended: (order: string) => void
+  readonly #ended: (subject: string) => void
   readonly #known: { readonly [table in keyof typeof queries]: Known } = {
     orders: new Map(),
     challenges: new Map(),
@@ -43,8 +44,8 @@ export class Judge {
     readonly violated: (what: string) => void
     /** Orders of this epoch second or earlier have expired, by the clock that is furthest ahead. */
     readonly lapsedBefore: () => number
-    /** Called with each order that has just got its certificate, or has just failed. */
-    readonly ended: (order: string) => void
+    /** Called with each order that has just got its certificate or failed, and each challenge that got its verdict. */
+    readonly ended: (subject: string) => void
   }) {
     this.#store = options.store
     this.#ledger = options.ledger
@@ -70,30 +71,24 @@ export class Judge {
       if (from !== undefined && from !== to && !moves[String(from)]?.includes(String(to))) {
         this.#violated(`${table}: ${uuid(key)} went from ${String(from)} to ${String(to)}`)
       }
+      for (const fact of factsOf(table, row, before)) this.#facts.happened(fact)
       changed(row, before)
     }
   }
 
   /** Compares the tables to which a transaction wrote with their state before the transaction. */
   committed(written: ReadonlySet<string>): void {
-    const fact = (event: string, subject: unknown) => this.#facts.happened(event, subject)
-    if (written.has("accounts")) {
-      this.#moved("accounts", { valid: ["deactivated", "revoked"] }, (row, before) => {
-        if (before === undefined) return fact("account_created", row["id"])
-        if (before["status"] !== row["status"]) fact("account_deactivated", row["id"])
-        if (before["pubkey"] !== row["pubkey"]) fact("account_key_changed", row["id"])
-      })
-    }
+    if (written.has("accounts")) this.#moved("accounts", { valid: ["deactivated", "revoked"] }, () => {})
     if (written.has("challenges")) {
       this.#moved("challenges", challengeMoves, (row, before) => {
         if (row["status"] === "valid" && before?.["status"] !== "valid" && !this.#shown.has(String(row["token"]))) {
           this.#violated(`a challenge is valid whose proof nobody was shown: ${String(row["token"])}`)
         }
-        if (row["is_refused"] === 1 && before?.["is_refused"] !== 1) fact("challenge_failed", row["id"])
+        if (before?.["status"] === "processing" && row["status"] !== "processing") this.#ended(uuid(String(row["id"])))
       })
     }
     if (written.has("authorizations")) this.#moved("authorizations", authorizationMoves, () => {})
-    if (written.has("orders")) this.#moved("orders", orderMoves, (row, before) => this.#orderChanged(row, before, fact))
+    if (written.has("orders")) this.#moved("orders", orderMoves, (row, before) => this.#orderChanged(row, before))
     if (written.has("crls")) {
       this.#moved("crls", {}, (row, before) => {
         if (before === undefined || before["der"] === row["der"]) return
@@ -115,19 +110,19 @@ export class Judge {
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
     // The judge forgets rows that the power cut lost, but remembers rows that were swept, because they existed.
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
-      for (const key of before[table].keys()) {
+      for (const [key, lost] of before[table]) {
         const row = after[table].get(key)
+        for (const fact of factsOf(table, lost, row)) this.#facts.undone(fact)
         if (row === undefined) this.#known[table].delete(key)
         else this.#known[table].set(key, row)
       }
     }
   }
 
-  #orderChanged(row: Row, before: Row | undefined, fact: (event: string, subject: unknown) => void): void {
+  #orderChanged(row: Row, before: Row | undefined): void {
     const name = uuid(String(row["id"]))
     if (before?.["status"] === "processing" && row["status"] !== "processing") this.#ended(name)
     if (row["status"] === "valid" && before?.["status"] !== "valid") {
-      fact("certificate_issued", row["id"])
       const proofs = [...this.#known.authorizations.values()].filter((one) => one["order_id"] === row["id"])
       if (proofs.length !== row["names"]) {
         this.#violated(
@@ -153,7 +148,6 @@ export class Judge {
     if (before["cert_serial"] !== null && before["cert_serial"] !== row["cert_serial"]) {
       this.#violated(`the order ${name} has a second certificate`)
     }
-    if (before["revoked_at"] === null && row["revoked_at"] !== null) fact("certificate_revoked", row["id"])
     if (
       before["revoked_at"] !== null &&
       (before["revoked_at"] !== row["revoked_at"] || before["revocation_reason"] !== row["revocation_reason"])
