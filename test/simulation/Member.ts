@@ -1,4 +1,5 @@
-import { Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { makeUses } from "../../src/app/Uses.ts"
 import { Entropy } from "../../src/crypto/Entropy.ts"
 import type { Roles } from "../../src/domain/Role.ts"
 import { rolesText } from "../../src/domain/Role.ts"
@@ -46,11 +47,15 @@ import type { World } from "./World.ts"
 export interface Installation {
   readonly seed: string
   readonly config: Config
+  /** The configurations of which a reload takes the next one in turn. The first is that of `config`. */
+  readonly reloads: ReadonlyArray<Config>
   readonly profiles: ReadonlyArray<SigningProfile>
   readonly store: Store
   readonly world: World
   readonly receivers: Receivers
   readonly logged: (process: Process, record: Record) => void
+  /** Called with each request that a live process began, and that ended without an answer though its client waits. */
+  readonly unanswered: (process: Process, request: Request) => void
 }
 
 /** A process of the service, with the layers that `serve` builds but without the sockets and the outside world. */
@@ -64,6 +69,13 @@ export interface Member {
    * disconnects.
    */
   readonly request: (request: Request) => Effect.Effect<Answer | undefined>
+  /** Returns the configuration with which the process answers new requests. */
+  readonly config: () => Config
+  /**
+   * Reads the next configuration as SIGHUP does. Requests that have begun keep the former one. `isUsed` is called if
+   * there are any.
+   */
+  readonly reload: (isUsed: () => void) => void
   /** Ends the process as SIGTERM does. */
   readonly terminate: () => void
 }
@@ -88,15 +100,28 @@ const drainMillis = 30_000
 
 type Served = (request: Request) => Effect.Effect<Answer>
 
+/** What answers requests with one configuration. */
+interface Generation {
+  readonly config: Config
+  /** Begins a request. */
+  readonly ask: (request: Request) => Fiber.Fiber<Answer>
+  readonly isUsed: () => boolean
+  /** Closes the generation as soon as all of its requests are answered. */
+  readonly retire: Effect.Effect<void>
+}
+
 /** Starts a process. A process that cannot start ends by itself, as a real one does. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, receivers, store, world } = installation
   const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
   const stopping = Deferred.makeUnsafe<void>()
   const asked = new Set<Fiber.Fiber<Answer>>()
-  let serve: Served | undefined
+  let current: Generation | undefined
+  // Requests that are left after the drain are cut off.
+  let isDrained = false
+  let reload: ((isUsed: () => void) => Effect.Effect<void>) | undefined
 
-  const serving = Effect.gen(function*() {
+  const serving = Effect.fnUntraced(function*(inForce: Config) {
     const services = yield* Layer.build(
       Layer.mergeAll(
         Policies.layerNone,
@@ -104,12 +129,39 @@ export const startMember = (installation: Installation, process: Process, roles:
         ReverseNames.layerNone,
         Issuers.layer(profiles),
         Layer.provide(ReadHooks.layer(profiles), Scripts.layer),
-        Waits.layer(config.server)
+        Waits.layer(inForce.server)
       )
     )
-    const surface = yield* Effect.provide(surfaceOf(config), services)
+    const surface = yield* Effect.provide(surfaceOf(inForce), services)
     const around = yield* Effect.context<Kept>()
-    return (request: Request) => Effect.provide(surface.handle(request), Context.merge(around, services))
+    return (request: Request): ReturnType<Served> =>
+      Effect.provide(surface.handle(request), Context.merge(around, services))
+  })
+
+  const generationOf = Effect.fnUntraced(function*(inForce: Config) {
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    const close = Scope.close(scope, Exit.void)
+    const serve = yield* Effect.onError(Scope.provide(serving(inForce), scope), () => close)
+    const uses = makeUses()
+    const under = new Set<Fiber.Fiber<Answer>>()
+    // A request has no services left once its generation is closed.
+    yield* Scope.addFinalizer(scope, Effect.sync(() => under.forEach((fiber) => fiber.interruptUnsafe())))
+    return {
+      config: inForce,
+      ask: (request) => {
+        const fiber = process.fork(serve(request))
+        uses.begun(fiber)
+        under.add(fiber)
+        asked.add(fiber)
+        fiber.addObserver(() => {
+          under.delete(fiber)
+          asked.delete(fiber)
+        })
+        return fiber
+      },
+      isUsed: () => under.size > 0,
+      retire: Effect.ensuring(uses.ended, close)
+    } satisfies Generation
   })
 
   const working = Effect.gen(function*() {
@@ -140,12 +192,33 @@ export const startMember = (installation: Installation, process: Process, roles:
       yield* Effect.forkScoped(Effect.flatMap(Loops, ({ givenUp }) => Effect.map(givenUp, () => process.kill())))
       yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: "0" }))
       const runner = roles.has("worker") ? yield* working : undefined
-      if (roles.has("acme")) serve = yield* serving
+      if (roles.has("acme")) {
+        const scope = yield* Effect.scope
+        const around = yield* Effect.context<Kept>()
+        let reloads = 0
+        current = yield* generationOf(config)
+        reload = (isUsed) =>
+          Effect.provide(
+            // As in the service, a configuration that cannot be made leaves the former one in force.
+            Effect.ignore(Effect.gen(function*() {
+              const next = yield* generationOf(installation.reloads[++reloads % installation.reloads.length] ?? config)
+              const before = current
+              if (before === undefined) return
+              current = next
+              if (before.isUsed()) isUsed()
+              yield* before.retire
+            })),
+            Context.add(around, Scope.Scope, scope)
+          )
+      }
       yield* Deferred.await(stopping)
-      serve = undefined
+      current = undefined
+      // What is held is answered now, with the present state.
+      yield* Queue.use(({ ends }) => Effect.sync(ends.stop))
       // As with listeners, earlier requests are answered before the services that they need are closed.
       const answered = Effect.timeoutOption(Effect.forEach([...asked], Fiber.await, { discard: true }), drainMillis)
       yield* Effect.all([answered, runner?.stop ?? Effect.void], { concurrency: 2 })
+      isDrained = true
     }).pipe(
       Effect.provide(kept(installation)),
       Effect.provide(Entropy.layerSeeded(`${installation.seed}/${process.name}`)),
@@ -161,21 +234,29 @@ export const startMember = (installation: Installation, process: Process, roles:
   return {
     process,
     roles,
-    serves: () => process.isAlive && serve !== undefined,
+    serves: () => process.isAlive && current !== undefined,
+    config: () => current?.config ?? config,
     request: (request) =>
       Effect.callback((resume) => {
-        if (!process.isAlive || serve === undefined) return resume(Effect.succeed(undefined))
+        if (!process.isAlive || current === undefined) return resume(Effect.succeed(undefined))
+        let isWaiting = true
         const gone = () => resume(Effect.succeed(undefined))
         process.onKilled.add(gone)
-        const fiber = process.fork(serve(request))
-        asked.add(fiber)
+        const fiber = current.ask(request)
         fiber.addObserver((exit) => {
-          asked.delete(fiber)
           process.onKilled.delete(gone)
-          resume(Exit.hasInterrupts(exit) ? Effect.succeed(undefined) : exit)
+          const isCut = Exit.hasInterrupts(exit)
+          if (isCut && isWaiting && process.isAlive && !isDrained) installation.unanswered(process, request)
+          resume(isCut ? Effect.succeed(undefined) : exit)
         })
-        return Effect.sync(() => fiber.interruptUnsafe())
+        return Effect.sync(() => {
+          isWaiting = false
+          fiber.interruptUnsafe()
+        })
       }),
+    reload: (isUsed) => {
+      if (process.isAlive && current !== undefined && reload !== undefined) process.fork(reload(isUsed))
+    },
     terminate: () => Deferred.doneUnsafe(stopping, Exit.void)
   }
 }

@@ -117,6 +117,25 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
     without: "() => Effect.void"
   },
   {
+    name: "a held answer is lost by a reload",
+    file: "src/engine/queue/Waits.ts",
+    guard: "Effect.raceFirst(Effect.sleep(millis), ends.after(since, subject))",
+    // The semaphore belongs to one configuration, and the ends belong to the process.
+    without: `Effect.suspend(() => {
+                ends.holder = holds
+                return Effect.andThen(
+                  Effect.raceFirst(Effect.sleep(millis), ends.after(since, subject)),
+                  Effect.suspend(() => ends.holder === holds ? Effect.void : Effect.never)
+                )
+              })`
+  },
+  {
+    name: "a configuration is closed before its requests are answered",
+    file: "src/app/Uses.ts",
+    guard: "return uses === 0 ? Effect.void : Deferred.await(over)",
+    without: "return Effect.void"
+  },
+  {
     name: "jobs that a clock ahead has dated stay where they are",
     file: "src/engine/queue/Runner.ts",
     guard: "Effect.suspend(() => DueTimes.correct(reach, inForce.tuning.retry_max_seconds))",

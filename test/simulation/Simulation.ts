@@ -12,7 +12,7 @@ import { Client } from "./Client.ts"
 import { Delays } from "./Delays.ts"
 import { Facts } from "./Facts.ts"
 import { Flood } from "./Flood.ts"
-import { Holds } from "./Holds.ts"
+import { Holds, mayBegin } from "./Holds.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
 import { Machine } from "./Machine.ts"
@@ -22,7 +22,7 @@ import { Random } from "./Random.ts"
 import { receiverNames, Receivers, receiversToml } from "./Receivers.ts"
 import type { Surroundings } from "./Session.ts"
 import { openStore, plantedDefect } from "./Store.ts"
-import { climateOf, Weather } from "./Weather.ts"
+import { climateOf, latestMillis, Weather } from "./Weather.ts"
 import { World } from "./World.ts"
 
 /* Runs one seed, from the start of the first process to the end of the last job. */
@@ -53,6 +53,10 @@ const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
 /** The minimum time without faults at the end, in which the service is checked. */
 const calmMillis = 50_000
+/** The times for which the answers that begin a validation or an issuance may be held. */
+const heldMillis = [0, 300, 3000, 20_000]
+/** How often a process is reloaded after it got a request whose answer may be held, and within which time. */
+const [reloadRate, reloadWithin] = [0.2, 400]
 /** The number of validations in a flood, for each worker. A worker has sixteen slots during a flood. */
 const floodOf = 20
 
@@ -98,7 +102,7 @@ export const simulate = async (
   const syncs = random("syncs")
   const isGrouped = syncs.chance(0.5)
   const slowestSync = isGrouped ? syncs.pick([5, 50, 500]) : 0
-  const holds = new Holds(violated, slowestSync)
+  const holds = new Holds(violated, slowestSync, climate.late > 0 ? latestMillis : 0)
   const members = new Map<number, Member>()
   const weather: Weather = new Weather({
     climate,
@@ -132,25 +136,36 @@ export const simulate = async (
     program: world.program,
     violated,
     lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds,
-    ended: (order) => holds.ended(order, machine.now)
+    ended: (subject) => holds.ended(subject, machine.now)
   })
   const settings = random("settings")
-  const mostConcurrent = settings.pick([1, 2, 8])
-  const config = configOf(`
+  const [mostConcurrent, pollMillis] = [settings.pick([1, 2, 8]), settings.pick([500, 1000, 5000])]
+  const [mostAttempts, retrySeconds] = [settings.pick([2, 3, 5]), settings.pick([1, 5, 30])]
+  const nonceSeconds = settings.pick([30, 300])
+  const waits = random("waits")
+  const areHeld = waits.chance(0.5)
+  const configWith = (answerWait: number, finalizeWait: number) =>
+    configOf(`
 [challenge]
 enabled = ["http-01", "dns-01"]
+answer_wait_ms = ${answerWait}
 ${climate.isFlooded ? "timeout_ms = 30000\nmax_in_flight_per_account = 0" : ""}
 [jobs]
-poll_interval_ms = ${settings.pick([500, 1000, 5000])}
+poll_interval_ms = ${pollMillis}
 max_concurrent = ${climate.isFlooded ? 1 : mostConcurrent}
-max_attempts = ${settings.pick([2, 3, 5])}
-retry_base_seconds = ${settings.pick([1, 5, 30])}
+max_attempts = ${mostAttempts}
+retry_base_seconds = ${retrySeconds}
 lease_seconds = 30
 [order]
 retention_days = 0
+finalize_wait_ms = ${finalizeWait}
 [nonce]
-ttl_seconds = ${settings.pick([30, 300])}
+ttl_seconds = ${nonceSeconds}
 ${receiversToml}`)
+  const reloads = (areHeld ? [0, 1] : [0]).map(() =>
+    areHeld ? configWith(waits.pick(heldMillis), waits.pick(heldMillis)) : configWith(0, 0)
+  )
+  const [config = configWith(0, 0)] = reloads
   const store = await Effect.runPromise(Scope.provide(
     openStore(
       isGrouped ? "grouped" : config.database.sqlite.synchronous,
@@ -167,6 +182,8 @@ ${receiversToml}`)
   const installation: Installation = {
     seed,
     config,
+    reloads,
+    unanswered: (process, { path }) => violated(`${process.name} never answered ${path}`),
     profiles: ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
     store,
     world,
@@ -218,9 +235,17 @@ ${receiversToml}`)
           const member = own.pick(serving)
           const [begun, begunAt, late] = [machine.steps, machine.now, weather.faults["wait late"]]
           const wasLate = weather.isLate()
-          return Effect.map(member.request(request), (answer) => {
+          const held = holds.begun(request, member.config(), begunAt)
+          if (areHeld && mayBegin(request) && waits.chance(reloadRate)) {
+            machine.after(waits.below(reloadWithin), () => {
+              if (!weather.isHealed) member.reload(() => weather.reloaded(member.process))
+            })
+          }
+          return Effect.map(Effect.ensuring(member.request(request), Effect.sync(() => holds.left(held))), (answer) => {
             const isCalm = weather.calmClock() !== undefined && !wasLate && weather.faults["wait late"] === late
-            if (isCalm && answer?.status === 200) holds.answered(request, begunAt, machine.now)
+            if (isCalm && answer?.status === 200) {
+              holds.answered(held, answer, machine.now)
+            }
             if (answer !== undefined && answer.status >= 500 && !weather.excuses(member.process, begun)) {
               violated(`${member.process.name} answered ${answer.status} to ${request.path}: ${String(answer.body)}`)
             }
@@ -244,6 +269,7 @@ ${receiversToml}`)
 
   const between = () => {
     delays.look(machine.now, () => weather.calmClock())
+    holds.look(machine.now, weather.calmClock() !== undefined && !weather.isLate())
     weather.between()
   }
 

@@ -14,7 +14,7 @@ const startMillis = 3000
 /** The time that a process needs to drain when it is stopped. */
 const drainMillis = 35_000
 /** The longest delay of a wait. */
-const latestMillis = 2000
+export const latestMillis = 2000
 // The loops that look for work, or for the end of work, wait no longer than this.
 const shortMillis = 1000
 
@@ -141,6 +141,12 @@ export class Weather implements Mishaps {
     const late = this.#random.between(1, latestMillis)
     if (millis <= shortMillis) this.#lateUntil = Math.max(this.#lateUntil, this.#machine.now + millis + late)
     return late
+  }
+
+  /** Records a reload while requests were under way. It excuses nothing. */
+  reloaded(process: Process): void {
+    this.faults["reloaded"] = (this.faults["reloaded"] ?? 0) + 1
+    this.#machine.note(`${process.name} reloaded`)
   }
 
   /** Returns whether a short wait that lasts too long may still be in progress. */
