@@ -119,6 +119,13 @@ export const makeEnds = (): Ends => {
     return found
   }
 
+  const hurry = (subjects: ReadonlyArray<Subject>) => {
+    for (const subject of subjects) {
+      const awaited = waiting.get(textOf(subject))
+      if (awaited !== undefined) awaited.lookAt = 0
+    }
+  }
+
   return {
     moment: () => last,
     begun: (job) => {
@@ -158,10 +165,11 @@ export const makeEnds = (): Ends => {
         })),
     look: Effect.flatMap(lifeMillis, (now) => {
       const subjects = due(now)
-      return subjects.length === 0 ? Effect.void : Effect.map(
-        lenient(endedStatement, { subjects: subjects.map(({ dedupKey, kind }) => [kind, dedupKey]) }),
-        (ended) => ended.forEach(tell)
-      )
+      if (subjects.length === 0) return Effect.void
+      const ended = lenient(endedStatement, { subjects: subjects.map(({ dedupKey, kind }) => [kind, dedupKey]) })
+      // A reload ends the loop of the former configuration, perhaps during a poll for requests of the present one. The
+      // loop of the present configuration then repeats this poll without the pause.
+      return Effect.onInterrupt(Effect.map(ended, (all) => all.forEach(tell)), () => Effect.sync(() => hurry(subjects)))
     }),
     awake,
     stop: () => {

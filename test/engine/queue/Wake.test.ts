@@ -272,4 +272,20 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       yield* look
       yield* Fiber.join(waiting)
     })))
+
+  it.effect("is looked for again without a pause if a reload interrupts the look", () =>
+    database.use(Effect.gen(function*() {
+      const ends = makeEnds()
+      const driver: Driver = { ...database.driver(), single: () => Effect.never }
+      const subject = { kind: "signer_issue", dedupKey: "one" }
+      const waiting = yield* Effect.forkChild(ends.after(ends.moment(), subject))
+      yield* Effect.yieldNow
+      yield* TestClock.adjust(20)
+      const look = yield* Effect.forkChild(Effect.provideService(ends.look, Database, driver))
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(look)
+      // No job is stored, so the work has ended.
+      yield* ends.look
+      assert.isDefined(waiting.pollUnsafe())
+    })))
 })
