@@ -81,7 +81,7 @@ const reasonWords: { readonly [R in ValidationReason]: Words } = {
   redirect_loop: ["The name redirects in a circle.", "Have the token's path answered without a redirect."],
   redirect_limit: ["The name redirected too often.", "Have the token's path answered without a redirect."],
   timeout: [
-    "The validation was not done in its time.",
+    "The validation exceeded its time limit.",
     "The cause has what was waited for; look whether something drops packets, and at challenge.timeout_ms."
   ],
   status: ["The name answered with a status that is not 200.", answersOtherwise],

@@ -77,7 +77,7 @@ describe("the explanation of why an order failed", () => {
     ["no_address", /has no address/, /record/],
     ["address_denied", /may not connect/, /policy of addresses/],
     ["connect_failed", /took a connection/, /open the port/],
-    ["timeout", /in its time/, /waited for/]
+    ["timeout", /time limit/, /waited for/]
   ])("names the cause %s of a failed validation", (reason, summary, nextStep) => {
     const failure = { error: dialled, cause: { reason, detail } }
     const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
