@@ -76,7 +76,10 @@ const check = Schema.Struct({
   require_active: flag(false, "For eab: a revoked credential fails."),
   script_path: text("", orEmpty(path), "For custom: the program to run. Required for this type."),
   args: secrets([], anyText, "For custom: arguments of the program."),
-  pass_stdin: flag(true, "For custom: also pass the question to the program on standard input, as JSON.")
+  pass_stdin: flag(
+    true,
+    "For custom: pass the request as one JSON object on standard input, besides the environment variables."
+  )
 })
 
 const rule = Schema.Struct({

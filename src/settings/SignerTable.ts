@@ -125,11 +125,15 @@ export const signer = Schema.Struct({
       rfc2136: Schema.Struct({
         server: text("", orEmpty(hostPort), "DNS server that accepts updates. Required with dns01."),
         zone: text("", orEmpty(zoneName), "Zone in which the records are created. Required with dns01."),
-        tsig_key_name: text("", orEmpty(keyName), "Name of the key that signs the updates. Required with dns01."),
-        tsig_key_secret: secret("", orEmpty(base64Secret), "Secret of that key, standard base64. Required with dns01."),
+        tsig_key_name: text("", orEmpty(keyName), "Name of the TSIG key that signs the updates. Required with dns01."),
+        tsig_key_secret: secret(
+          "",
+          orEmpty(base64Secret),
+          "Secret of the TSIG key, in standard base64. Required with dns01."
+        ),
         tsig_algorithm: choice(
           ["hmac-sha256", "hmac-sha384", "hmac-sha512"],
-          "Algorithm of that key. Empty: hmac-sha256."
+          "Algorithm of the TSIG key. Empty: hmac-sha256."
         )
       })
     })
