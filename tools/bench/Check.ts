@@ -10,7 +10,10 @@ import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* Runs the short bench of the gate, and compares its ratio with the newest record in the history. */
+/*
+ * Runs the short benchmark that is part of the gate, and compares its ratio (CPU of an issuance to CPU of the floor)
+ * with the newest record in the history.
+ */
 
 /** The largest ratio that the short bench may reach, as a multiple of the recorded ratio. */
 const allowed = 1.1

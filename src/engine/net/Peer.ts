@@ -14,8 +14,9 @@ export interface Peer {
 
 /**
  * The ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), NAT64 (RFC 6052) and Teredo
- * (RFC 4380). In 6to4 one host has a /48. In the other two ranges all hosts share one /64. ISATAP is left out, because
- * the owner of a network may choose the rest of such an address freely.
+ * (RFC 4380). Counting by /64 would be wrong for them: one 6to4 host has a whole /48, and in the other two ranges many
+ * hosts share one /64. ISATAP is left out: the owner of a /64 chooses the other 64 bits, and could pretend to be any
+ * IPv4 host.
  */
 const isCarrier = makeAddressSet(["2002::/16", "64:ff9b::/96", "2001::/32"])
 

@@ -17,8 +17,9 @@ export interface Executor {
   /** Returns the rows of a statement. */
   readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /**
-   * Sends a statement without rows, and does not wait for its end. The engine runs it before all statements that are
-   * sent later. `ended` is called before the next statement ends. After a failure, the transaction cannot commit.
+   * Sends a statement that returns no rows, and does not wait for the answer. The database runs statements in the order
+   * in which they were sent. `ended` is called when the answer arrives, before any later statement ends. If the
+   * statement fails, the transaction cannot commit.
    */
   readonly ahead?: (
     text: string,

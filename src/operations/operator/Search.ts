@@ -182,7 +182,7 @@ export const search = Effect.fn("Search.search")(
   }
 )
 
-/** Returns the result of {@link search} as an object. */
+/** Returns the result of {@link search} as the JSON object of an answer, without the members that do not apply. */
 export const searchObject = (
   found: {
     readonly query: string

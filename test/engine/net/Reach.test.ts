@@ -117,8 +117,8 @@ describe("a request through a proxy", () => {
 })
 
 describe("a validation through a proxy", () => {
-  // A loopback address would be reached directly, so this is another address. Whatever the requested address is, the
-  // proxy connects to itself.
+  // The client would reach a loopback address without the proxy, so the tests ask for a documentation address. Whatever
+  // address is requested, the test proxy connects to 127.0.0.1 at the requested port.
   const address = "192.0.2.7" as IpAddress
   const fetched = (source: ProxySource, port: number, secure: boolean) =>
     Effect.gen(function*() {

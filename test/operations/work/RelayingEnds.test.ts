@@ -401,7 +401,8 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.deepStrictEqual(yield* upstreamRows, before)
         assert.deepStrictEqual(yield* orderError, error)
         assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["certificate_issue_failed", "job_cancelled"])
-        // This is true even if the order and its job disagree.
+        // Cancelling a failed job leaves its order alone even if that order is still `processing`, which should not
+        // occur.
         const other = yield* finalized("other")
         yield* sql("UPDATE jobs SET status = 'failed' WHERE status = 'ready'")
         yield* jobs.cancel(operator, yield* jobOf(other.id))

@@ -18,8 +18,8 @@ import { configOf, profileOf } from "../../support/Graph.ts"
 import { callsOf } from "../../support/Work.ts"
 
 /*
- * Limits what one request may cost, whatever it contains. Each function that reads what clients send does a bounded
- * amount of work, counted in calls. Bodies are as long as they may be (server.max_body_bytes).
+ * Tests that one request causes only a bounded amount of work, whatever it contains. The work is the number of function
+ * calls in the code that reads what clients send. The inputs are as long as server.max_body_bytes allows.
  */
 
 const longest = 131_072
