@@ -85,7 +85,7 @@ export const sections: Sections = [
  */
 const summaries: { readonly [word in keyof typeof commands]: string } = {
   serve: "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration",
-  init: "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair",
+  init: "Migrate the database and create what is missing: a first config.toml, the CA, the TLS key and certificate",
   migrate: "Apply pending schema migrations",
   config: "The configuration, as it is on disk",
   profile: "ACME endpoints",

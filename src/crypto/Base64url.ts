@@ -1,9 +1,9 @@
 import { shownCharacter } from "./Character.ts"
 
 /**
- * Decodes base64url (RFC 4648 section 5). Returns `undefined` if the text contains padding, white space, foreign
- * characters or stray trailing bits. The decoder of the runtime accepts all of these, so the result is encoded again
- * and compared with the text.
+ * Decodes base64url (RFC 4648 section 5). Returns `undefined` if the text contains padding, white space, characters
+ * outside the alphabet or stray trailing bits. The decoder of the runtime accepts all of these, so the result is
+ * encoded again and compared with the text.
  */
 export const decodeBase64url = (text: string): Buffer | undefined => {
   const bytes = Buffer.from(text, "base64url")

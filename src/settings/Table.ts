@@ -234,7 +234,7 @@ export const Table = Schema.Struct({
       cert_path: text(
         "server.pem",
         path,
-        "Certificate chain, PEM. If a file is missing, the service makes a self-signed pair."
+        "Certificate chain, PEM. If a file is missing, the service makes a key and a self-signed certificate."
       ),
       key_path: text("server.key", path, "Key of that certificate, PEM."),
       handshake_timeout_ms: milliseconds(10000, "Time limit of one TLS handshake.")

@@ -27,6 +27,7 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^service\.cli: (?:completions|man|help)/,
     reason: "Commands, flags and sentences are those of the acts."
   },
+  { plays: /^service\.cli: init: --help$/, reason: "The help names the TLS key and certificate." },
   every(
     "panel: POST .* with an unknown field$",
     "A field that is misspelt must not fall back to what counts without it."

@@ -69,8 +69,8 @@ const MAX_CHAIN = 10
 /**
  * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, if the chain is one leaf followed
  * by that issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` has accepted for
- * that issuer; the same octets are not verified twice. With `request`, another CA has made the leaf, so it is linted as a
- * foreign leaf.
+ * that issuer; the same octets are not verified twice. With `request`, another CA has made the leaf, so it is linted by
+ * the rules for leaves of other CAs.
  */
 export const checkChain = (
   chainPem: string,
@@ -81,7 +81,7 @@ export const checkChain = (
     readonly now: number
     readonly issuer?: KnownIssuer | undefined
     readonly lintedLeaf?: Uint8Array | undefined
-    /** The request to which a foreign CA answered with this chain. */
+    /** The request to which another CA answered with this chain. */
     readonly request?: ForeignRequest | undefined
   }
 ): ChainCheck | undefined => {

@@ -283,8 +283,8 @@ export interface Running<R, F extends Failure = Failure> {
 }
 
 /**
- * Enqueues the periodic rows that the handlers in force have and the previous handlers did not have. After a failure it
- * tries again.
+ * Makes the part of a runner that enqueues the periodic rows that the handlers in force have and the previous handlers
+ * did not have. After a failure it tries again.
  */
 const periodicRows = Effect.fnUntraced(function*(
   enqueue: (but: ReadonlyArray<Round>) => Effect.Effect<void, StorageFailed>,

@@ -26,7 +26,7 @@ const program = (): URL => {
   return files.find((file) => Fs.existsSync(fileURLToPath(file))) ?? new URL(names[0] ?? here, here)
 }
 
-/** How long this process waits for the end of the thread. A copy that waits for the disk cannot be interrupted. */
+/** How long this process waits for the thread to end. The thread cannot be ended while its copy waits for the disk. */
 const patienceMillis = 5000
 
 /** Starts the thread, and returns the function that asks it to copy. If the thread ends by itself, this is a defect. */

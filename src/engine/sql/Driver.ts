@@ -28,7 +28,7 @@ export interface Executor {
   ) => void
 }
 
-/** A connection. `executeRaw` is for statements without rows. It returns the engine's own result. */
+/** A connection. `executeRaw` is for statements that return no rows. It returns the engine's own result. */
 export interface Connection extends Executor {
   readonly executeRaw: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, SqlError>
 }

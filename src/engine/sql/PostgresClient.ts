@@ -197,8 +197,8 @@ export const send = (
 }
 
 /**
- * Returns the rows of a result. A text of several statements has several results, and counts as a statement without
- * rows.
+ * Returns the rows of a result. A text of several statements has several results, and counts as a statement that
+ * returns no rows.
  */
 export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
   "rows" in result ? result.rows : []

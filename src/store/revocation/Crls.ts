@@ -80,14 +80,14 @@ export interface NewCrl {
 export const findHead = (issuer: string) => first(headStatement, { issuer })
 
 /**
- * Returns the same as {@link findHead}, but only to show it to operators. Decisions must not use this function ({@link
- * lenient}).
+ * Like {@link findHead}, but never fails if the row cannot be read ({@link lenient}). Use this function only to show
+ * the list to operators, and never where the code decides something.
  */
 export const shownHead = (issuer: string) => lenientFirst(headStatement, { issuer })
 
 /**
- * Returns the same as {@link find}, but only to show it to operators. Decisions must not use this function ({@link
- * lenient}).
+ * Like {@link find}, but never fails if the row cannot be read ({@link lenient}). Use this function only to show the
+ * list to operators, and never where the code decides something.
  */
 export const shown = (issuer: string) => lenientFirst(findStatement, { issuer })
 

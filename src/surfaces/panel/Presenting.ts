@@ -192,7 +192,7 @@ const shellOf = (request: Request, sender: Sender, statics: Statics, version: st
     : {})
 })
 
-/** Makes answers from these templates. Pages show the version of the service, `version`. */
+/** Returns the functions that make answers from templates. Every page shows `version`, the version of the service. */
 export const makePresenting = (rendering: Rendering, statics: Statics, version: string): Presenting => {
   const plainly = (status: number, message: string) =>
     html(status, `<!doctype html><html lang="en"><title>acme-svc</title><p>${message}</p></html>`)

@@ -32,7 +32,7 @@ export const listJobs = act({
   mayLag: true,
   input: {
     kind: optional(
-      openWord(jobKinds, "The kind of the job, also one that only another version knows.")
+      openWord(jobKinds, "The kind of the job, which may be one that only another version knows.")
     ),
     status: optional(word(JobStatus.literals, "The status of the job.")),
     orderId: optional(id("The id of the order that the job is about, by itself or by one of its challenges.")),

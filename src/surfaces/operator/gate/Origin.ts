@@ -8,8 +8,8 @@ import { isLoopbackHost } from "../../../engine/net/SocketAddress.ts"
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 
 /**
- * Returns whether a request may come from another site. A request without these headers is not foreign, because
- * programs send neither of them. A header that was sent twice counts as foreign.
+ * Returns whether a request may come from another site, judged by `Origin` and `Sec-Fetch-Site`. Programs send neither
+ * header, so a request without them does not count as such. If one of them was sent twice, the request counts as such.
  */
 export const isForeign = ({ headers }: Request, origin: string): boolean => {
   const { origin: sent, "sec-fetch-site": site } = headers
