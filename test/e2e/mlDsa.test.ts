@@ -11,8 +11,8 @@ import { startGround } from "../support/Ground.ts"
 import { runtime } from "../support/Server.ts"
 
 /*
- * What a client with a key of ML-DSA is told, with the runtime of the service. Node.js 22 cannot verify such a key, and
- * the gate runs this file on it too.
+ * Tests what the service tells a client that has an ML-DSA key. The answers depend on the runtime of the service:
+ * Node.js 22 cannot verify with such a key. So the gate runs this file on Node.js 22 too.
  */
 
 /** Whether the runtime of the service has ML-DSA. */

@@ -43,7 +43,7 @@ describe("the panel in a browser", () => {
     await page.reload()
     await page.click("tbody a")
     await page.waitForSelector("h1:has-text('Order')")
-    // What follows appears without a reload of the page.
+    // The following changes appear without a reload of the page.
     await page.waitForSelector("#order[data-poll]")
     const issued = await client.issue(["second.corp.example"], new Map())
     assert.include(issued.chain, "BEGIN CERTIFICATE")

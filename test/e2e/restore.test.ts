@@ -138,7 +138,8 @@ describe.each(databases)("a database that was restored from a backup, $name", ({
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
     await ends(0, "eab", "revoke", kid)
 
-    // What was made since the backup is unknown: the certificate, its renewal information and the account.
+    // The service does not know what was made after the backup: the certificate, its renewal information and the
+    // account.
     const info = `${session.directory.renewalInfo ?? ""}/${renewalIdOf(late.chain)}`
     assert.strictEqual((await session.get(info)).status, 404)
     assert.strictEqual(problemType(await newcomer.post(newcomer.kid ?? "")), "accountDoesNotExist")

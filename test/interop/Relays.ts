@@ -137,7 +137,7 @@ const byStrategy = async (
   })
 }
 
-/** Returns a host for each database, because both are tried at the same time and share one zone. */
+/** Returns a different host for each database, because both databases are tried at the same time with one DNS zone. */
 const killedHost = (database: string): string => `killed-${database.toLowerCase()}.${zone}`
 
 /**

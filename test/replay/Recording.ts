@@ -18,7 +18,7 @@ type Recorded = Long | string | object
 
 /** The result of a play. */
 export interface Answer {
-  /** The status, or the exit code. `hangs` if there was no end. */
+  /** The HTTP status or the exit code, or `hangs` if the play did not end. */
   readonly status: number | "hangs"
   readonly headers?: Readonly<Record<string, string>>
   /** The body, or standard output. */

@@ -48,7 +48,7 @@ const headersTold = [
   "www-authenticate"
 ]
 
-/** Returns the body of a request in a few words. */
+/** Returns the body of a request as a short text for the name of the play. */
 const bodyWords = (body: unknown): string => {
   const text = body === undefined ? "" : body instanceof URLSearchParams || typeof body === "string"
     ? String(body)

@@ -2,10 +2,10 @@ import { timeoutMillis } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 
 /*
- * Limits how long jobs wait. The jobs of an account do not wait behind those of another account: an account without a
- * running job of a kind gets the next slot of that kind, and slots are reserved for such accounts. So a due job that is
- * the only one of its account begins within one poll and the time of one claim. Nor does a job wait for a time that
- * only a wrong clock has set.
+ * Checks that no job waits too long. The jobs of an account do not wait behind those of another account: an account
+ * without a running job of a kind gets the next slot of that kind, and slots are reserved for such accounts. So a due
+ * job that is the only one of its account begins within one poll and the time of one claim. A job also never waits for
+ * a time that only a wrong clock has set.
  */
 
 /**

@@ -37,7 +37,7 @@ backend = "relay"
 relay.directory_url = "https://ca.example/directory"
 `)
 
-/** What a relay gets: the profile, and the record of earlier attempts. */
+/** What a relay gets for an order: the profile, the request, and the record of earlier attempts. */
 export interface Asked<E> extends Relaying<E> {
   readonly profile: string
   readonly request: IssueRequest

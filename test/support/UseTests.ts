@@ -21,7 +21,7 @@ import { useDatabase } from "./Databases.ts"
  */
 export type Given = Entropy | Loops | Scope.Scope
 
-/** What the services of a test are made from. */
+/** What the layer of a test's services may use: the name, the log records and the script of the test. */
 export interface Making<S> {
   readonly name: string
   /** Receives every log record. */

@@ -30,7 +30,7 @@ const warmUpJobs = 2000
 const largestHistory = 1_000_000
 const day = 86_400
 
-/** The cost of a job while the table has `history` done jobs. */
+/** The cost of a job while the table has `history` rows of done jobs. */
 export interface HistoryCost {
   readonly history: number
   readonly jobs: number

@@ -15,7 +15,10 @@ const { test } = useTests({})
 const size = 12 * 1024 * 1024
 const timeout = 1000
 
-/** Starts a server. Each of its handlers passes on an answer, large or of one octet, at time 0 and then ends. */
+/**
+ * Starts a server. Each handler hands its answer to the socket at time 0, and then ends. The answer to `/large` is
+ * large, and any other answer is one octet.
+ */
 const serving = Effect.gen(function*() {
   const requests = new RequestsInFlight()
   const fork = Effect.runForkWith(yield* Effect.context<never>())

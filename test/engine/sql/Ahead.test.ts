@@ -12,7 +12,7 @@ import { postgres, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf } from "../../support/Graph.ts"
 
 /*
- * Statements without rows, which the client sends to PostgreSQL without waiting for the answer
+ * Statements that return no rows, which the client sends to PostgreSQL without waiting for the answer
  * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
  */
 

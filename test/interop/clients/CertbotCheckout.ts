@@ -48,7 +48,7 @@ export const certbotAt = (checkout: string): CertbotCheckout => {
   return {
     client: {
       ...certbotOf(`certbot ${version}`, program),
-      // Releases before 2.0 import more packages than Debian's release.
+      // Releases of certbot before 2.0 import packages on which Debian's certbot does not depend.
       commands: ["certbot", "python3-requests-toolbelt", "python3-setuptools", "python3-zope.component"]
     },
     prepare: async () => {

@@ -35,8 +35,8 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
 }
 
 /**
- * Runs the responder of uacme, which needs a server to which it can pass other connections. No such connections come
- * here.
+ * Runs the responder of uacme. It must be told a server for connections that are not validations. In these scenarios
+ * there are none.
  */
 const withUalpn = async (at: Workplace, use: () => Promise<unknown>) => {
   const places = ["-s", socketOf(at), "-p", join(at.home, "ualpn.pid")]

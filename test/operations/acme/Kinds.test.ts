@@ -82,7 +82,7 @@ describe.each(databases)("the kinds of certificates on $name", (backend) => {
       return { caller, id: order.id, order }
     })
 
-  /** Orders and finalizes, and returns the PEM chain or the problem. */
+  /** Places and finalizes an order. Returns the PEM chain or the detail of the refusal. */
   const issued = (kind: string, key: KeyObject, extensions: ReadonlyArray<Uint8Array>) =>
     Effect.gen(function*() {
       const { caller, id } = yield* ordered(config, kind, "a.example", "b.example")
