@@ -316,10 +316,13 @@ export const or = <A extends string | number | boolean>(field: Field<A>, absent:
 /** The window of a list. The limit of the surface is applied when the act runs (`Acting.ts`). */
 export const paging = {
   limit: or(
-    clamped("Rows of the page. A value below 1 counts as 1, a value above admin.page_size_max as that.", {
-      least: 1,
-      help: "Rows to print, at most 10000."
-    }),
+    clamped(
+      "Rows of the page. A value below 1 counts as 1. A value above admin.page_size_max counts as admin.page_size_max.",
+      {
+        least: 1,
+        help: "Rows to print, at most 10000."
+      }
+    ),
     50
   ),
   offset: or(

@@ -23,7 +23,9 @@ const Ca = Schema.Struct({
     Schema.String.annotate({ description: "The subject of the certificate that ends first." })
   ),
   caState: Schema.optionalKey(
-    Schema.Literals(caStates).annotate({ description: "How long its chain lasts: expiring in its last ninety days." })
+    Schema.Literals(caStates).annotate({
+      description: "Whether the CA's chain is valid. The state is expiring in the last ninety days of the chain."
+    })
   ),
   profiles: Schema.Array(Schema.String),
   crlNumber: Schema.optionalKey(Int),
@@ -32,9 +34,10 @@ const Ca = Schema.Struct({
   entries: Int,
   unlisted: intOf("How many revocations the stored list does not contain yet."),
   state: Schema.Literals(["ok", "due", "expired", "missing", "stopped"]).annotate({
-    description: "The state of its list. While that is stopped, nothing is revoked and no list is signed."
+    description:
+      "The state of the CA's revocation list. In the state stopped, nothing is revoked and no list is signed."
   }),
-  trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why its list is stopped." }))
+  trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why the list is stopped." }))
 }).annotate({ identifier: "Ca" })
 
 /** Lists the CAs of the served profiles, and other CAs that have a stored revocation list. */

@@ -15,13 +15,13 @@ import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 /** The words that say whether a list shows or hides certificates that have been replaced. */
 export const supersededWords = ["show", "hide"] as const
 
-const ofWindow = "The default is notify.expiry.lead_days, or 30 where that is 0."
+const ofWindow = "The default is notify.expiry.lead_days, or 30 if that key is 0."
 
 const filters = {
   ...ofProfile,
   days: optional(
     clamped(
-      `How many days ahead certificates are looked for. A value below 1 counts as 1, one above 100000 as that. ${ofWindow}`,
+      `How many days ahead certificates are looked for. A value below 1 counts as 1, and a value above 100000 as 100000. ${ofWindow}`,
       {
         least: 1,
         most: expiring.mostDays,
@@ -58,7 +58,7 @@ export const listExpiring = act({
   input: { ...filters, ...paging },
   output: Schema.Struct({
     ...pageOf(Expiring).fields,
-    hidden: intOf("How many were left out because they were replaced."),
+    hidden: intOf("How many certificates were left out because they have been replaced."),
     days: Int,
     truncated: Schema.optionalKey(
       Schema.Boolean.annotate({ description: "Counting ended early. There may be more than hidden." })

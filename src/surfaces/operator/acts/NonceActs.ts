@@ -30,7 +30,7 @@ export const cleanNonces = act({
   access: "operator",
   input: {
     ttlSeconds: optional(
-      whole("Delete nonces older than this. The default is nonce.ttl_seconds.", {
+      whole("Delete nonces older than this many seconds. The default is nonce.ttl_seconds.", {
         help: "Delete nonces older than this many seconds. The default is nonce.ttl_seconds.",
         least: 0,
         most: longestTtl,

@@ -70,11 +70,11 @@ export const testNotifications = act({
   access: "operator",
   input: {
     target: optional(
-      name("A backend, or the name of a webhook or a program. Without it, every receiver is told.", {
-        help: "email, webhook, custom, or the name of one entry. Without it, every receiver is told."
+      name("A backend, or the name of a webhook or a program. If this is absent, every receiver gets the samples.", {
+        help: "email, webhook, custom, or the name of one entry. If no receiver is named, all of them get the samples."
       })
     ),
-    event: optional(word(messageKinds, "Only this event. The default is each that the receiver wants.")),
+    event: optional(word(messageKinds, "Only this event. The default is every event that the receiver wants.")),
     profile: optional(name("Only the receivers of this profile; __admin__ for those of operators."))
   },
   output: Schema.Struct({
@@ -124,7 +124,7 @@ export const testNotifications = act({
 /** The acts about notifications. */
 export const notificationActs = noun({
   name: "notifications",
-  description: "What people and programs are told.",
+  description: "Notifications that people and programs get.",
   commands: { notify: "Notifications by mail, webhook and program." },
   acts: [listDeliveries, testNotifications]
 })

@@ -50,7 +50,7 @@ const OperatorDetail = Schema.Struct({
 
 const named = { username: username("The name of the operator.") }
 const contact = optional(
-  mail("A mail address. Without it, or if it is null or empty, there is none from now on.", {
+  mail("A mail address. If this member is absent, null or empty, the operator has no contact from now on.", {
     help: "Mail address of the operator, for notifications."
   })
 )

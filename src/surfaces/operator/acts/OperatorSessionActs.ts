@@ -42,7 +42,7 @@ export const listEverySession = act({
   id: "listEverySession",
   does: "List live sessions, newest first",
   access: "admin",
-  input: { user: optional(username("Only those of this operator.")), ...paging },
+  input: { user: optional(username("Only the sessions of this operator.")), ...paging },
   output: pageOf(SessionRow),
   errors: [],
   run: ({ user, ...window }) =>
@@ -101,7 +101,7 @@ export const revokeSessions = act({
   does: "End sessions; tokens remain",
   access: "admin",
   input: {
-    user: optional(username("Only those of this operator.")),
+    user: optional(username("Only the sessions of this operator.")),
     session: optional(name("Only this session of the operator, by its id.")),
     all: or(flag("The sessions of every operator."), false)
   },

@@ -37,8 +37,8 @@ const filters = {
   status: optional(
     word(
       orderFilterWords,
-      "The status of the order; revoked are those whose certificate was revoked.",
-      "As stored. Revoked are those whose certificate was revoked."
+      "The status of the order. The word revoked finds orders whose certificate was revoked.",
+      "The stored status of the order. The word revoked finds orders whose certificate was revoked."
     )
   ),
   identifier: optional(

@@ -33,7 +33,7 @@ const listOrphanedCertificates = act({
     status: optional(
       word(
         Status.literals,
-        "What became of the certificate: it waits for its revocation, was revoked, could not be, belongs to an order, or expired."
+        "What became of the certificate: it waits for its revocation, was revoked, could not be revoked, belongs to an order, or expired."
       )
     ),
     ...paging

@@ -129,7 +129,9 @@ export const changeOwnContact = act({
   access: "own",
   input: {
     password,
-    contact: optional(mail("A mail address. Without it, or if it is null or empty, there is none from now on."))
+    contact: optional(
+      mail("A mail address. If this member is absent, null or empty, the operator has no contact from now on.")
+    )
   },
   output: Schema.Void,
   errors: ["step_up_failed"],

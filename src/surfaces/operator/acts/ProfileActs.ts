@@ -23,7 +23,7 @@ const Profile = Schema.Struct({
   filterActive: Schema.Boolean,
   termsOfService: Schema.optionalKey(Schema.String),
   degraded: Schema.optionalKey(Schema.Struct({ reason: Schema.String, since: Schema.String })).annotateKey({
-    description: "Why no certificate can be issued now, and since when. Absent where it can."
+    description: "Why no certificate can be issued now, and since when. Absent if certificates can be issued."
   }),
   signerShared: Schema.Array(Schema.String).annotate({ description: "Other profiles that use the same signer." })
 }).annotate({ identifier: "Profile" })

@@ -78,7 +78,7 @@ export const readTrends = act({
 
 const readOpenApi = act({
   id: "readOpenApi",
-  does: "This document",
+  does: "Show the OpenAPI document of this API",
   access: "viewer",
   input: {},
   output: Members,

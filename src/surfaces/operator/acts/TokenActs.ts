@@ -51,7 +51,7 @@ const listTokens = act({
   input: {
     user: optional(
       username("Only the tokens of this operator. Only the role admin may give it.", {
-        help: "Only those of this operator."
+        help: "Only the tokens of this operator."
       })
     ),
     ...paging
