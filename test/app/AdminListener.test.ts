@@ -63,7 +63,7 @@ const serving = Effect.fnUntraced(function*(admin: (directory: string) => string
 const client = Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
 
 describe("the listener of operators", () => {
-  test("signs an operator in, and refuses requests from a foreign origin", () =>
+  test("signs an operator in, and refuses requests from another origin", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, place, said, stop } = yield* serving(() => `bind_address = "127.0.0.1:0"`)
       const url = `http://${yield* address}`

@@ -273,7 +273,7 @@ describe("a pair that the service made", () => {
       assert.strictEqual(readFileSync(settings.cert_path, "utf8"), theirs.certificatePem)
     }))
 
-  test("is renewed only when a foreign file that prevents the renewal is gone", (directory) =>
+  test("is renewed only when a file that prevents the renewal is gone", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)

@@ -276,7 +276,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   })
 
   describe("attacks", () => {
-    test("answers a foreign key and a foreign account with the same 401 unauthorized, whether or not the certificate is revoked", () =>
+    test("answers another key and another account with the same 401 unauthorized, whether or not the certificate is revoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const stranger = yield* someone()
