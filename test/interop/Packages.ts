@@ -56,8 +56,8 @@ const exists = (command: string): Promise<boolean> => {
 const policy = "/usr/sbin/policy-rc.d"
 
 /**
- * Forbids packages to start their daemons. Returns whether the policy may be removed again, which it may not if it
- * existed before.
+ * Forbids packages to start their daemons. Returns whether this function made the policy, and the caller must remove
+ * it.
  */
 const forbidDaemons = (): boolean => {
   try {

@@ -1,4 +1,4 @@
-# The few functions of nixpkgs' lib that nix/ and flake.nix use, in the extent to which they use them.
+# The few functions of nixpkgs' lib that nix/ and flake.nix use, with only the features that they need.
 rec {
   inherit (builtins)
     any

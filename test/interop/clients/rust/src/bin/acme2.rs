@@ -1,4 +1,4 @@
-//! What the example of acme2 does (`acme2/examples/main.rs`), with the key of the account kept.
+//! Does what the example of acme2 does (`acme2/examples/main.rs`), and keeps the key of the account.
 
 use acme2::openssl::pkey::PKey;
 use acme2::{
