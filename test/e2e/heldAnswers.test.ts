@@ -9,7 +9,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
 
-/* Answers to finalize that wait for the certificate while something happens to the process. */
+/* Tests the answers to finalize that wait for the certificate while something happens to the process. */
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 

@@ -11,7 +11,9 @@ import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 
-/* What docs/operations.md says of a relay if only some of its account's files come back from a backup. */
+/*
+ * Tests what docs/operations.md says about a relay if only some files of the relay's account come back from a backup.
+ */
 
 describe("a relay's account", () => {
   let upstream: Server

@@ -72,7 +72,7 @@ const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const cluster = await startPostgres({ within: disk.directory, durable: true })
   try {
     const databaseUrl = await cluster.createDatabase()
-    disk.sync() // This syncs the empty database, which no process has done.
+    disk.sync() // This syncs the empty database, because no process has synced it yet.
     return await under(means, { databaseUrl }, cutting(disk, { cut: cluster.cutPower, begin: cluster.resume }))
   } finally {
     await cluster.stop()

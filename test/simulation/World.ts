@@ -11,8 +11,8 @@ import { Program } from "./Program.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * The hosts of clients as the service sees them, which are a DNS server that is slow or returns wrong answers, and web
- * servers with the proofs that clients publish.
+ * The hosts of clients as the service sees them: a DNS server that is slow or returns wrong answers, and web servers
+ * with the proofs that clients publish.
  */
 
 /** A proof that a client has published. */

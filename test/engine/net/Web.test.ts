@@ -10,8 +10,8 @@ import { fine, receiver } from "../../support/Receiver.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
 /*
- * Requests to services that the operator has named. The failure of a request says whether the request may have been
- * sent.
+ * Tests requests to services that the operator has named. The failure of a request says whether the request may have
+ * been sent.
  */
 
 const failureOf = (url: string) =>

@@ -11,7 +11,10 @@ import { freePort } from "../../support/Ports.ts"
 import type { TwoServers } from "../../support/TwoServers.ts"
 import { connectionsAt, readsOnly, startTwoServers, switchOver } from "../../support/TwoServers.ts"
 
-/* Two servers, one of which follows the other. Connections must leave a server that has become read-only. */
+/*
+ * Tests a database with two servers, one of which follows the other. Connections must leave a server that has become
+ * read-only.
+ */
 
 const untilNoneAt = (url: string) =>
   Effect.map(

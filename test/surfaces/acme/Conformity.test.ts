@@ -8,7 +8,7 @@ import { configOf, count, sql } from "../../support/Graph.ts"
 import { at, bodyOf, newClient, requestOf, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What RFC 8555 allows clients to send or tells them to expect, and what existing clients rely on. */
+/* Tests what RFC 8555 allows clients to send or tells them to expect, and what existing clients rely on. */
 
 const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
 

@@ -8,7 +8,7 @@ import { configOf, sql } from "../../support/Graph.ts"
 import { at, bodyOf, headerOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What happens to an order when one of its authorizations is deactivated (RFC 8555 sections 7.1.6 and 7.5.2). */
+/* Tests what happens to an order when one of its authorizations is deactivated (RFC 8555 sections 7.1.6 and 7.5.2). */
 
 const orderOf = ({ body }: Answer): OrderBody => JSON.parse(String(body)) as OrderBody
 const type = "urn:ietf:params:acme:error:unauthorized"

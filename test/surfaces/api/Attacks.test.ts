@@ -18,7 +18,9 @@ import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forge
 import { eventsOf, fieldsOf, sql } from "../../support/Graph.ts"
 import { enrolled, enter, made, password } from "../../support/Operators.ts"
 
-/* Attacks on every route of the declaration, so that a new route is attacked as well (docs/attacks.md, "Operators"). */
+/*
+ * Attacks every route of the declaration, and so also every route that is added later (docs/attacks.md, "Operators").
+ */
 
 const routes = routesOf(declaration)
 const id = "01890a5d-ac96-774b-bcce-b302099a8057"

@@ -18,8 +18,8 @@ import { populate } from "../../support/Populated.ts"
 import { routes } from "../../support/Roles.ts"
 
 /*
- * Requests that are made from the schemas of the declaration, over a database with rows of every kind. Some are correct
- * and some have a single fault. Every answer is compared with the document.
+ * Sends requests that are made from the schemas of the declaration, over a database with rows of every kind. Some
+ * requests are correct and some have a single fault. Every answer is compared with the document.
  */
 
 const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-test", "https://panel.example"))))

@@ -6,7 +6,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { made, password } from "../../support/Operators.ts"
 import { entered, form, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* Answers of the panel in cases where an operator could be misinformed, or could not continue. */
+/* Tests the answers of the panel in cases where an operator could be misinformed, or could not continue. */
 
 describe("the panel", () => {
   const { test } = usePanel(sqlite, "[eab]\nenabled = true\n[admin]\nrequire_mfa = false\npage_size_max = 2\n")

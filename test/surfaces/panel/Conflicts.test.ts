@@ -6,7 +6,7 @@ import { password } from "../../support/Operators.ts"
 import { entered, form, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
 /*
- * What happens to a form whose record has changed since its page was shown (docs/decisions/panel.md, "Pages and
+ * Tests what happens to a form whose record has changed since its page was shown (docs/decisions/panel.md, "Pages and
  * fragments").
  */
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { lean } from "../../../src/surfaces/panel/PanelLists.ts"
 
-/* What is left of a template after it was shortened for compilation. */
+/* Tests what is left of a template that was shortened for compilation. */
 
 describe("a lean template", () => {
   it("has no indentation and no optional end tag, and no blanks between cells", () => {

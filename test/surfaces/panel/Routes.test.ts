@@ -11,7 +11,10 @@ import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forge
 import { enrolled, enter, keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
-/* Every route of the panel, for every kind of caller and for attacks, so that a new route is tested as well. */
+/*
+ * Tests every route of the panel with every kind of caller and with attacks, and so also every route that is added
+ * later.
+ */
 
 const senders = ["nobody", "half", "viewer", "operator", "admin", "token"] as const
 type Sender = (typeof senders)[number]
