@@ -1,4 +1,4 @@
-//! Does what the example of acme2 does (`acme2/examples/main.rs`), and keeps the key of the account.
+//! What the example of acme2 does (`acme2/examples/main.rs`), with the key of the account kept.
 
 use acme2::openssl::pkey::PKey;
 use acme2::{

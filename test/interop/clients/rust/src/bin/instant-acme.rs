@@ -1,5 +1,4 @@
-//! Does what the example of instant-acme does (`instant-acme/examples/provision.rs`), and uses the other functions of
-//! its account.
+//! What the example of instant-acme does (`instant-acme/examples/provision.rs`), and the rest of what its account can do.
 
 use acme_clients::{alpn_certificate, record, token, Any, Job, CONTACT};
 use base64::prelude::{Engine, BASE64_URL_SAFE_NO_PAD};

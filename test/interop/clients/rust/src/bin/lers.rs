@@ -1,4 +1,4 @@
-//! Does what the examples of lers do (`lers/examples`), with the http-01 server of lers.
+//! What the examples of lers do (`lers/examples`), with its own server for http-01.
 
 use acme_clients::{alpn_certificate, record, Any, Job, Wanted, ATTEMPTS, CONTACT, INTERVAL};
 use lers::responses::RevocationReason;
