@@ -57,6 +57,9 @@ export const boundedKind = (kind: CertificateKind, bound: number | undefined): C
 /** Returns the stored name of a kind: nothing for the kind `default`. */
 export const storedKind = (name: string): string | undefined => name === defaultKind ? undefined : name
 
+/** Returns the name of a stored kind. */
+export const kindName = (stored: string | undefined): string => stored ?? defaultKind
+
 /** Returns the kind with a stored name, or undefined if a reload has removed it. */
 export const kindOfOrder = (kinds: CertificateKinds, stored: string | undefined): CertificateKind | undefined =>
-  kinds.byName.get(stored ?? defaultKind)
+  kinds.byName.get(kindName(stored))

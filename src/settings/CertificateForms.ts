@@ -18,6 +18,10 @@ export const lifetimeSeconds = (text: string): number | undefined => {
   return seconds > mostDays * daySeconds ? undefined : seconds
 }
 
+/** Returns a lifetime of whole hours in the form that {@link lifetimeSeconds} reads. */
+export const lifetimeText = (seconds: number): string =>
+  seconds % daySeconds === 0 ? `${seconds / daySeconds}d` : `${seconds / hourSeconds}h`
+
 /** The lifetime of a certificate. */
 export const lifetime: Form = form(
   `number with h or d, \`1h\` to \`${mostDays}d\``,

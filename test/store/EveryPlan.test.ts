@@ -63,6 +63,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   { bound: "what operators changed within 15 minutes", names: /^operator_changes$/ },
   { bound: "one entry of an index", names: /^audit_has_event$/, steps: /audit_log_event_created_at/ },
+  { bound: "one entry of an index", names: /^order_of_kind$/, steps: /orders_kind/ },
   {
     bound: "the rows of one event in one second, one entry of an index, or what a missing account has left",
     names: /^acknowledged_(accounts|orders|order_rows|rows)_missing$/,
@@ -155,6 +156,13 @@ const isBounded = (dialect: string, statement: string, step: string): boolean =>
     names.test(statement) && (dialect === "postgres" || steps === undefined || steps.test(step))
   )
 
+/**
+ * Returns whether a statement may have any step on both engines. Its plans are made only once, to see that the engine
+ * accepts it, because there are thousands of such statements.
+ */
+const isFree = ({ name }: { readonly name: string }): boolean =>
+  wide.some(({ names, steps }) => steps === undefined && names.test(name))
+
 /** Returns the wide steps of a plan on SQLite, in which tables are named by their aliases. */
 const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray<string> => {
   const tables = new Map<string, string>()
@@ -237,14 +245,15 @@ describe.each(databases)("every plan on $name", (backend) => {
   }
 
   /** The steps that read an unlimited number of rows, each with its statement. */
-  const unbounded = Effect.suspend(() =>
+  const unboundedAmong = (judged: typeof statements) =>
     Effect.forEach(
-      statements.filter(({ name, only = backend.dialect }) => !name.startsWith("test_") && only === backend.dialect),
+      judged.filter(({ name, only = backend.dialect }) => !name.startsWith("test_") && only === backend.dialect),
       (one) =>
         Effect.map(plansOf(one), (steps) =>
           steps.flatMap((step) => isBounded(backend.dialect, one.name, step) ? [] : [`${one.name}: ${step}`]))
-    )
-  ).pipe(Effect.map((found) => [...new Set(found.flat())]))
+    ).pipe(Effect.map((found) => [...new Set(found.flat())]))
+
+  const unbounded = unboundedAmong(statements.filter((one) => !isFree(one)))
 
   it.effect("reads a limited number of rows of growing tables, with and without statistics", () =>
     Effect.scoped(
@@ -257,7 +266,7 @@ describe.each(databases)("every plan on $name", (backend) => {
             1
           )
         }
-        assert.deepStrictEqual(yield* unbounded, [], "empty, without statistics")
+        assert.deepStrictEqual(yield* unboundedAmong(statements), [], "empty, without statistics")
         yield* fillTables(10_000)
         assert.deepStrictEqual(yield* unbounded, [], "large, without statistics")
         yield* gather
@@ -365,6 +374,14 @@ describe.each(databases)("every plan on $name", (backend) => {
           ["order", "o\\.revoked_at IS NOT NULL", "orders_revoked"],
           ["order", `${led("o.profile", parameter)} AND o\\.revoked_at IS NOT NULL`, "orders_profile_revoked"],
           ["order", `${led("o.account_id", parameter)} AND o\\.revoked_at IS NOT NULL`, "orders_account_revoked"],
+          ["order", `${led("o.kind", parameter)} AND o\\.kind IS NOT NULL`, "orders_kind"],
+          [
+            "order",
+            `\\+?o\\.profile = ${parameter} AND ${
+              led("o.kind", backend.dialect === "postgres" ? "\\$2" : parameter)
+            } AND o\\.kind IS NOT NULL`,
+            "orders_kind"
+          ],
           ["order", led("o.profile", parameter), "orders_profile_created_at"],
           ["order", led("o.account_id", parameter), "orders_account_created_at"],
           ["account", led("a.profile", parameter), "accounts_profile_created_at"],

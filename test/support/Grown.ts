@@ -43,12 +43,12 @@ export const fillTables = Effect.fnUntraced(function*(orders: number) {
   )
   yield* fill(
     "orders",
-    "id, profile, account_id, status, identifiers, certificate, cert_serial, cert_pubkey, cert_not_after, replaces, created_at",
+    "id, profile, account_id, status, identifiers, certificate, cert_serial, cert_pubkey, cert_not_after, replaces, created_at, kind",
     `${id(2, "i")}, CASE WHEN i % 100 = 1 THEN 'rare' ELSE 'default' END,
      CASE WHEN i % 100 = 1 THEN ${id(1, "i")} ELSE ${id(1, "0")} END,
      CASE i % 100 WHEN 2 THEN 'pending' WHEN 3 THEN 'processing' WHEN 4 THEN 'ready' ELSE 'valid' END, '[]',
      CASE WHEN i % 100 IN (2, 3, 4) THEN NULL ELSE 'a chain' END, 'a' || i, ${octets("i")}, ${at} + 1000,
-     CASE WHEN i % 2 = 0 THEN 'AAA.' || i ELSE NULL END, ${at}`
+     CASE WHEN i % 2 = 0 THEN 'AAA.' || i ELSE NULL END, ${at}, CASE WHEN i % 100 = 1 THEN NULL ELSE 'mutual' END`
   )
   yield* fill(
     "order_identifiers",

@@ -4,17 +4,17 @@ export const makers: Array<() => void> = []
 /**
  * Makes one statement for each set of filters, when the set is used for the first time. A single statement that tests
  * every filter for NULL could use no index. `make` is called with the names of the filters in use, in the order of
- * `names`. Of the filters in `alternatives`, at most one is in use.
+ * `names`. Of each group of `alternatives`, at most one filter is in use.
  */
 export const perFilters = <K extends string, S>(
   names: ReadonlyArray<K>,
   make: (used: ReadonlyArray<K>) => S,
-  alternatives: ReadonlyArray<K> = []
+  ...alternatives: ReadonlyArray<ReadonlyArray<K>>
 ) => {
   makers.push(() => {
     for (let set = 0; set < 2 ** names.length; set++) {
       const used = names.filter((_, index) => (set & 2 ** index) > 0)
-      if (used.filter((name) => alternatives.includes(name)).length <= 1) make(used)
+      if (alternatives.every((group) => used.filter((name) => group.includes(name)).length <= 1)) make(used)
     }
   })
   const made = new Map<string, S>()

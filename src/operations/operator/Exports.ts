@@ -132,7 +132,7 @@ export const ordersFile = Effect.fn("Exports.ordersFile")(function*(
   return yield* exported(wish, {
     name: "orders",
     columns:
-      "id profile accountId status identifiers createdAt expires url notBefore notAfter error replaces certSerial certNotAfter revokedAt revocationReason createdIp createdPtr",
+      "id profile accountId status identifiers kind createdAt expires url notBefore notAfter error replaces certSerial certNotAfter revokedAt revocationReason createdIp createdPtr",
     rows: Streams.map(
       found,
       (page) =>
@@ -208,7 +208,7 @@ export const eabFile = (filters: { readonly status: EabStatus | undefined }, wis
 export const expiringFile = (wanted: expiring.Wanted, wish: Wish) =>
   exported(wish, {
     name: "expiring",
-    columns: "orderId profile accountId certSerial identifiers notAfter daysRemaining supersededBy",
+    columns: "orderId profile accountId certSerial identifiers kind notAfter daysRemaining supersededBy",
     rows: Streams.map(expiring.every(wanted), (page) => page.map(expiringObject)),
     // Rows that were not counted could exceed the limit.
     total: Effect.map(

@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { statusShown as authorizationShown } from "../../domain/Authorization.ts"
+import { kindName } from "../../domain/CertificateKind.ts"
 import { scopeIn, statedScope } from "../../domain/CredentialScope.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
 import { shown as failureShown } from "../../domain/JobFailure.ts"
@@ -54,6 +55,7 @@ export const orderObject = (config: Config, order: ListedOrder, now: number) => 
     accountId: order.accountId,
     status: statusShown(order, validity, now),
     identifiers: order.identifiers,
+    kind: kindName(order.kind),
     createdAt: rfc3339(order.createdAt),
     expires: rfc3339(expiryOf(order, validity)),
     url: `${config.server.base_url}/profile/${order.profile}/order/${order.id}`,
@@ -77,6 +79,7 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   accountId: order.accountId,
   ...member("certSerial", order.certSerial),
   identifiers: order.identifiers.map(({ value }) => value),
+  kind: kindName(order.kind),
   notAfter: rfc3339(notAfter),
   daysRemaining,
   ...member(

@@ -3,6 +3,7 @@ import { namedLeafOf } from "../../crypto/x509/CertId.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyRevoked as RevokedBefore, RevocationStopped, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import { explainEnd } from "../../domain/Explanation.ts"
 import { isId, OrderId } from "../../domain/Id.ts"
 import {
@@ -11,7 +12,8 @@ import {
   IssuerUnknown,
   NoSuch,
   OrderNotIssued,
-  ProfileNotMounted
+  ProfileNotMounted,
+  UnknownWord
 } from "../../domain/OperatorError.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
@@ -26,6 +28,7 @@ import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import * as revocation from "../work/Revocation.ts"
+import { kindNames } from "./KindRecords.ts"
 import { hasName, isCommonEnd, search as searchNames } from "./NameSearch.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import { everyOfSerial, noSuchOrder } from "./Serials.ts"
@@ -85,8 +88,8 @@ export type ListFilters = OrderFilters & { readonly identifierContains?: string 
  * name, but it is not used if so many names have this end that most of the index would be read.
  */
 export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
-  const { accountId, identifierSuffix, profile, since, status, until } = filters
-  const narrowing = { accountId, profile, since, status, until }
+  const { accountId, identifierSuffix, kind, profile, since, status, until } = filters
+  const narrowing = { accountId, kind, profile, since, status, until }
   if (identifierContains !== undefined) {
     return { ...narrowing, comparison: "contains", text: identifierContains.toLowerCase() } as const
   }
@@ -94,6 +97,19 @@ export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifie
     ? { ...narrowing, comparison: "endsWith", text: identifierSuffix } as const
     : undefined
 })
+
+/**
+ * Refuses a kind of certificate that no profile of the configuration and no order has. An empty list would suggest that
+ * nothing of this kind was ordered.
+ */
+export const checkKind = Effect.fn("OrderRecords.checkKind")(
+  function*(config: Pick<Config, "profiles">, kind: string | undefined) {
+    const known = kindNames(config)
+    if (kind === undefined || kind === defaultKind || known.includes(kind)) return
+    if (yield* readForOperator(orderSearch.hasKind(kind))) return
+    return yield* new UnknownWord({ name: "kind", word: kind.slice(0, 64), known })
+  }
+)
 
 /**
  * Returns a page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a

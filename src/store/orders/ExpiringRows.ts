@@ -120,6 +120,7 @@ const certificate = {
   profile: orderColumns.profile,
   accountId: orderColumns.accountId,
   identifiers: orderColumns.identifiers,
+  kind: orderColumns.kind,
   certificate: nullable(text()),
   certSerial: nullable(name()),
   certNotAfter: nullable(int)

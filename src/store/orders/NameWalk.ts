@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
 import { int, name, text, uuid } from "../../engine/sql/Column.ts"
@@ -27,6 +28,7 @@ export interface Sought {
   readonly profile?: string | undefined
   readonly accountId?: AccountId | undefined
   readonly status?: OrderFilterWord | undefined
+  readonly kind?: string | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined
 }
@@ -62,6 +64,7 @@ const columns = {
   profile: name(),
   accountId: uuid<AccountId>(),
   status: text<OrderFilterWord>(),
+  kind: name(),
   since: int,
   until: int,
   from: uuid<OrderId>(),
@@ -70,8 +73,9 @@ const columns = {
   beforeTime: int
 }
 
-const narrowings = ["profile", "accountId", "status", "revoked", "since", "until"] as const
+const narrowings = ["profile", "accountId", "status", "revoked", "kind", "usualKind", "since", "until"] as const
 const statuses = ["status", "revoked"] as const
+const kinds = ["kind", "usualKind"] as const
 type Used = ReadonlyArray<(typeof narrowings)[number]>
 
 /** Returns the source of a walk. */
@@ -90,6 +94,8 @@ const met = (f: Fragments, used: Used, comparison: Comparison): string => {
     accountId: "o.account_id = :accountId",
     status: `${f.aside("o.status")} = :status`,
     revoked: `${f.aside("o.revoked_at")} IS NOT NULL`,
+    kind: `${f.aside("o.kind")} = :kind`,
+    usualKind: `${f.aside("o.kind")} IS NULL`,
     since: `${f.aside("o.created_at")} >= :since`,
     until: `${f.aside("o.created_at")} < :until`
   }
@@ -111,11 +117,15 @@ const met = (f: Fragments, used: Used, comparison: Comparison): string => {
 
 const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
   const every = {
-    contains: perFilters(narrowings, (used) => make(used, "contains"), statuses),
-    endsWith: perFilters(narrowings, (used) => make(used, "endsWith"), statuses)
+    contains: perFilters(narrowings, (used) => make(used, "contains"), statuses, kinds),
+    endsWith: perFilters(narrowings, (used) => make(used, "endsWith"), statuses, kinds)
   }
-  return ({ comparison, status, ...filters }: Sought) =>
-    every[comparison](status === "revoked" ? { ...filters, revoked: true } : { ...filters, status })
+  return ({ comparison, kind, status, ...filters }: Sought) =>
+    every[comparison]({
+      ...filters,
+      ...status === "revoked" ? { revoked: true } : { status },
+      ...kind === defaultKind ? { usualKind: true } : { kind }
+    })
 }
 
 const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"
@@ -196,8 +206,20 @@ export const reversedRange = (name: string) => {
 
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
-const valuesOf = ({ accountId = nobody, profile = "", since = 0, status = "valid", text: sought, until = 0 }: Sought) =>
-  ({ text: sought, dotted: `.${sought}`, size: sought.length + 1, accountId, profile, status, since, until }) as const
+const valuesOf = (
+  { accountId = nobody, kind = "", profile = "", since = 0, status = "valid", text: sought, until = 0 }: Sought
+) =>
+  ({
+    text: sought,
+    dotted: `.${sought}`,
+    size: sought.length + 1,
+    accountId,
+    kind,
+    profile,
+    status,
+    since,
+    until
+  }) as const
 
 /** Returns the matching orders of a stretch, newest first. */
 export const matches = (sought: Sought, stretch: Stretch, page: { readonly limit: number; readonly offset: number }) =>

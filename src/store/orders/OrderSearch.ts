@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
 import { orderStatuses } from "../../domain/Order.ts"
@@ -50,6 +51,8 @@ export interface OrderFilters {
   /** One or more whole labels at the end of a name. */
   readonly identifierSuffix?: string | undefined
   readonly certSerial?: string | undefined
+  /** The name of the kind of certificate. */
+  readonly kind?: string | undefined
   /** The start of the time span, in epoch seconds (inclusive). */
   readonly since?: number | undefined
   /** The end of the time span, in epoch seconds (exclusive). */
@@ -62,6 +65,7 @@ const filterColumns = {
   status: text<OrderFilterWord>(),
   ...nameColumns,
   certSerial: name(),
+  kind: name(),
   since: int,
   until: int
 }
@@ -69,8 +73,9 @@ const filterColumns = {
 /**
  * The names of the conditions. The status has four conditions: `valid` (nearly all orders), `invalid` (whose index is
  * used only if the status is not a parameter), `revoked` (few orders) and `underWay` (all other statuses, few orders).
+ * The kind has two conditions: `kind`, which has an index, and `usualKind` for the kind `default`.
  */
-type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "revoked" | "underWay"
+type Narrowing = Exclude<keyof OrderFilters, "kind" | "status"> | (typeof statuses)[number] | (typeof kinds)[number]
 
 const narrowings: ReadonlyArray<Narrowing> = [
   "profile",
@@ -82,15 +87,19 @@ const narrowings: ReadonlyArray<Narrowing> = [
   "identifier",
   "identifierSuffix",
   "certSerial",
+  "kind",
+  "usualKind",
   "since",
   "until"
 ]
 const statuses = ["valid", "invalid", "revoked", "underWay"] as const
+const kinds = ["kind", "usualKind"] as const
 
-const narrowed = ({ status, ...others }: OrderFilters): { readonly [_ in Narrowing]?: unknown } => {
-  if (status === undefined) return others
-  return { ...others, [statuses.find((one) => one === status) ?? "underWay"]: true }
-}
+const narrowed = ({ kind, status, ...others }: OrderFilters): { readonly [_ in Narrowing]?: unknown } => ({
+  ...others,
+  ...kind === undefined ? {} : { [kind === defaultKind ? "usualKind" : "kind"]: true },
+  ...status === undefined ? {} : { [statuses.find((one) => one === status) ?? "underWay"]: true }
+})
 
 /** The index of serials begins with the profile. A search without a profile reads the index once for each profile. */
 const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "profile")})`
@@ -98,13 +107,20 @@ const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "prof
 const usedIn = (used: ReadonlyArray<Narrowing>) => {
   const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
   const isNamed = isUsed("identifier", "identifierSuffix", "certSerial")
-  return { isUsed, isNamed, isFew: isNamed || (isUsed("accountId") && isUsed("invalid", "underWay")) }
+  return {
+    isUsed,
+    isNamed,
+    isFew: isNamed || (isUsed("accountId") && isUsed("invalid", "underWay")),
+    // Of these conditions each selects fewer orders than a kind does.
+    isOfKind: isUsed("kind") && !isNamed && !isUsed("accountId", "invalid", "revoked", "underWay")
+  }
 }
 
 /** Returns the first column of the index that gives a list its order. This index ends with the time. */
-const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | undefined => {
-  const { isFew, isUsed } = usedIn(used)
+const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.kind" | "o.profile" | undefined => {
+  const { isFew, isOfKind, isUsed } = usedIn(used)
   if (isFew) return undefined
+  if (isOfKind) return "o.kind"
   if (isUsed("accountId")) return "o.account_id"
   return isUsed("profile") && !isUsed("underWay") ? "o.profile" : undefined
 }
@@ -120,25 +136,27 @@ const whereOf = (
   leader?: ReturnType<typeof leaderOf>
 ): string => {
   const { aside, indexedBy, leads } = f
-  const { isNamed, isUsed } = usedIn(used)
+  const { isNamed, isOfKind, isUsed } = usedIn(used)
   const isNarrow = isNamed || isUsed("accountId")
   const equals = (column: string, value: string) => column === leader ? leads(column, value) : `${column} = ${value}`
   const subjects = isNamed || !isUsed("invalid") ? [] : ["account", "profile"] as const
   const failuresOf = subjects.find((subject) => isUsed(subject === "account" ? "accountId" : "profile"))
   const filterIf = (isWeak: boolean, column: string) => isWeak ? aside(column) : column
-  const profile = filterIf(isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
+  const profile = filterIf(isOfKind || isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
   const createdAt = filterIf(isNamed, "o.created_at")
   const noCertificate = unissued(f, "o.")
   const conditions: { readonly [F in Narrowing]: string } = {
     profile: equals(profile, ":profile"),
     accountId: equals(filterIf(isNamed, "o.account_id"), ":accountId"),
-    valid: equals(filterIf(isNarrow || isUsed("profile"), "o.status"), "'valid'"),
+    valid: equals(filterIf(isOfKind || isNarrow || isUsed("profile"), "o.status"), "'valid'"),
     revoked: `${filterIf(isNamed, "o.revoked_at")} IS NOT NULL`,
     invalid: `${equals(filterIf(isNarrow && failuresOf === undefined, "o.status"), "'invalid'")}${noCertificate}`,
     underWay: `${equals(filterIf(isNarrow, "o.status"), ":status")}${noCertificate}`,
     identifier: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifier})`,
     identifierSuffix: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifierSuffix})`,
     certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
+    kind: `${equals(filterIf(!isOfKind, "o.kind"), ":kind")} AND o.kind IS NOT NULL`,
+    usualKind: "o.kind IS NULL",
     since: `${createdAt} >= :since`,
     until: `${createdAt} < :until`
   }
@@ -161,36 +179,51 @@ const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect, ledBy }: Fragmen
   return leader === undefined ? order : ledBy(leader, order)
 }
 
-const pageStatement = perFilters(narrowings, (used) =>
-  statement({
-    name: "order_search",
-    params: { ...filterColumns, limit: int, offset: int },
-    row: listed,
-    sql: (f) =>
-      `SELECT ${selectOrder(more)} FROM orders o ${whereOf(used, f, leaderOf(used))}
+const pageStatement = perFilters(
+  narrowings,
+  (used) =>
+    statement({
+      name: "order_search",
+      params: { ...filterColumns, limit: int, offset: int },
+      row: listed,
+      sql: (f) =>
+        `SELECT ${selectOrder(more)} FROM orders o ${whereOf(used, f, leaderOf(used))}
        ORDER BY ${newestFirst(used, f)} LIMIT :limit OFFSET :offset`
-  }), statuses)
+    }),
+  statuses,
+  kinds
+)
 
-const countStatement = perFilters(narrowings, (used) =>
-  statement({
-    name: "order_search_count",
-    params: filterColumns,
-    row: { total: int },
-    sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
-  }), statuses)
+const countStatement = perFilters(
+  narrowings,
+  (used) =>
+    statement({
+      name: "order_search_count",
+      params: filterColumns,
+      row: { total: int },
+      sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
+    }),
+  statuses,
+  kinds
+)
 
 // The first comparison lets the engine read a range of an index. The OR alone would not.
-const behindStatement = perFilters(narrowings, (used) =>
-  statement({
-    name: "order_search_behind",
-    params: { ...filterColumns, beforeTime: int, beforeId: uuid<OrderId>(), limit: int },
-    row: listed,
-    sql: (f) =>
-      `SELECT ${selectOrder(more)} FROM orders o
+const behindStatement = perFilters(
+  narrowings,
+  (used) =>
+    statement({
+      name: "order_search_behind",
+      params: { ...filterColumns, beforeTime: int, beforeId: uuid<OrderId>(), limit: int },
+      row: listed,
+      sql: (f) =>
+        `SELECT ${selectOrder(more)} FROM orders o
        ${whereOf(used, f, leaderOf(used))}
        AND o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId)
        ORDER BY ${newestFirst(used, f)} LIMIT :limit`
-  }), statuses)
+    }),
+  statuses,
+  kinds
+)
 
 const listedStatement = statement({
   name: "order_listed",
@@ -225,9 +258,17 @@ const valuesOf = (filters: OrderFilters) =>
     identifier: filters.identifier ?? "",
     ...reversedRange(filters.identifierSuffix ?? ""),
     certSerial: filters.certSerial ?? "",
+    kind: filters.kind ?? "",
     since: filters.since ?? 0,
     until: filters.until ?? 0
   }) as const
+
+const ofKind = statement({
+  name: "order_of_kind",
+  params: { kind: name() },
+  row: { id: uuid<OrderId>() },
+  sql: () => `SELECT id FROM orders WHERE kind = :kind AND kind IS NOT NULL LIMIT 1`
+})
 
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
@@ -236,6 +277,9 @@ export const findRecord = (id: OrderId) => lenientFirst(byId, { id })
 
 /** Finds the order that replaces a certificate, by the certID of the replaced certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
+
+/** Returns whether an order of another kind than `default` has this kind. */
+export const hasKind = (kind: string) => Effect.map(first(ofKind, { kind }), (row) => row !== undefined)
 
 /** Returns the name that a search looks for, if the search has no other filters. */
 const onlyName = ({ identifier, identifierSuffix, ...others }: OrderFilters): orderNames.Named | undefined => {
@@ -273,8 +317,8 @@ const issuedAtProfile = issuedOf("o.profile = :profile AND ")
 const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, Database> => {
   const named = onlyName(filters)
   if (named !== undefined) return orderNames.count(named)
-  const { accountId, certSerial, identifier, identifierSuffix, profile, since, status, until } = filters
-  const isNarrow = [accountId, certSerial, identifier, identifierSuffix].some((one) => one !== undefined)
+  const { accountId, certSerial, identifier, identifierSuffix, kind, profile, since, status, until } = filters
+  const isNarrow = [accountId, certSerial, identifier, identifierSuffix, kind].some((one) => one !== undefined)
   const total = (row: { readonly total: number } | undefined) => row?.total ?? 0
   if (status !== "valid" || isNarrow) {
     return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), total)

@@ -1,6 +1,6 @@
 import type { Account } from "../../domain/Account.ts"
 import { OrderNotReady } from "../../domain/AcmeError.ts"
-import { defaultKind } from "../../domain/CertificateKind.ts"
+import { kindName } from "../../domain/CertificateKind.ts"
 import type { Challenge } from "../../domain/Challenge.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
@@ -53,7 +53,7 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, no
     finalize: endpoint.finalize(order.id),
     certificate: status === "valid" ? endpoint.certificate(order.id) : undefined,
     replaces: order.replaces,
-    profile: certificateKinds(endpoint.profile).isOffered ? order.kind ?? defaultKind : undefined
+    profile: certificateKinds(endpoint.profile).isOffered ? kindName(order.kind) : undefined
   }
 }
 

@@ -15,6 +15,7 @@ export const renderOrder = (order: OrderObject): Rendered => {
   const head = renderDetail({
     id: order.id,
     profile: order.profile,
+    kind: order.kind,
     account: order.accountId,
     status: order.revokedAt === undefined ? order.status : `${order.status}, revoked`,
     names: names(order.identifiers),

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import type { Config } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import type { Failure } from "../operator/gate/Failures.ts"
 import { orRefusal } from "./PanelActs.ts"
 
@@ -30,6 +31,10 @@ export const orRefused = Effect.fnUntraced(function*<A, E extends Failure, R>(se
 /** Returns the directory URLs of the served profiles. */
 export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => `${server.base_url}/profile/${name}/directory`)
+
+/** Returns the names of the served profiles that have several kinds of certificates. Their lists show every kind. */
+export const severalKinds = ({ profiles }: Config): ReadonlyArray<string> =>
+  profiles.filter((profile) => profile.enabled && certificateKinds(profile).byName.size > 1).map(({ name }) => name)
 
 /** Returns the names of the served profiles. */
 export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>

@@ -71,6 +71,55 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM revocations"), 0)
     }))
 
+  test("can be filtered by their kind of certificate, together with every other filter", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const { id } = yield* orderOf(caller, "a.example")
+      yield* sql("UPDATE orders SET kind = 'mutual'")
+      yield* orderOf(caller, "b.example")
+      const { accountId, createdAt, profile } = (yield* orders.detail(config, id)).order
+      const idsOf = (filters: orders.ListFilters) =>
+        Effect.map(
+          orders.list(filters, { limit: 10, offset: 0 }),
+          ({ items, total }) => [total, ...items.map((one) => `${one.kind ?? "default"} ${one.identifiers[0]?.value}`)]
+        )
+      for (
+        const filters of [
+          {},
+          { profile },
+          { accountId },
+          { status: "pending" },
+          { profile, status: "pending" },
+          { accountId, status: "pending" },
+          { identifierSuffix: "example" },
+          { identifierContains: "example" },
+          { identifierContains: "example", accountId, since: createdAt },
+          { since: createdAt },
+          { until: createdAt + 1 }
+        ] as const
+      ) {
+        const what = JSON.stringify(filters)
+        assert.deepStrictEqual(yield* idsOf({ ...filters, kind: "mutual" }), [1, "mutual a.example"], what)
+        assert.deepStrictEqual(yield* idsOf({ ...filters, kind: "default" }), [1, "default b.example"], what)
+        assert.deepStrictEqual(yield* idsOf({ ...filters, kind: "gone" }), [0], what)
+      }
+      assert.deepStrictEqual(yield* idsOf({ identifier: "a.example", kind: "default" }), [0])
+      assert.deepStrictEqual(yield* idsOf({ status: "revoked", kind: "mutual" }), [0])
+    }))
+
+  test("are not searched for a kind of certificate that no profile and no order has", () =>
+    Effect.gen(function*() {
+      const of = configOf("[certificates.kinds]\nserver.description = \"A\"\ndefault.description = \"B\"\n")
+      assert.isUndefined(yield* orders.checkKind(of, undefined))
+      for (const kind of ["default", "server"]) yield* orders.checkKind(of, kind)
+      const refused = yield* Effect.flip(orders.checkKind(of, "gone"))
+      assert.deepInclude(refused, { _tag: "UnknownWord", name: "kind", word: "gone", known: ["default", "server"] })
+      // A reload has removed the kind of this order, so an operator must still be able to find the order.
+      yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
+      yield* sql("UPDATE orders SET kind = 'gone'")
+      yield* orders.checkKind(of, "gone")
+    }))
+
   test("can be filtered by their revocation, together with every other filter", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))

@@ -9,6 +9,7 @@ import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import { clamped, ofProfile, optional, or, paging, word } from "../Field.ts"
 import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
+import { KindName } from "../schemas/OrderSchemas.ts"
 
 /* Declares the acts about certificates that expire soon (docs/decisions/expiring.md). */
 
@@ -39,6 +40,7 @@ const Expiring = Schema.Struct({
   accountId: Id,
   certSerial: Schema.optionalKey(Schema.String),
   identifiers: Schema.Array(Schema.String),
+  kind: KindName,
   notAfter: Time,
   daysRemaining: Int,
   supersededBy: Schema.optionalKey(Schema.Struct({
@@ -80,10 +82,11 @@ export const listExpiring = act({
     needsConfig: ({ days }) => days === undefined,
     text: ({ hidden, items, total }) =>
       renderTable(
-        ["id", "profile", "expires", "days", "names", "replaced by"],
-        items.map(({ daysRemaining, identifiers, notAfter, orderId, profile, supersededBy }) => [
+        ["id", "profile", "kind", "expires", "days", "names", "replaced by"],
+        items.map(({ daysRemaining, identifiers, kind, notAfter, orderId, profile, supersededBy }) => [
           orderId,
           profile,
+          kind,
           notAfter,
           String(daysRemaining),
           identifiers.join(" "),

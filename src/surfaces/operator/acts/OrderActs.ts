@@ -19,7 +19,7 @@ import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged, periodFits } from "../Acting.ts"
 import { mapped } from "../ComposedField.ts"
 import type { InputOf } from "../Field.ts"
-import { id, key, line, ofProfile, optional, or, paging, period, serial, word } from "../Field.ts"
+import { id, key, line, name, ofProfile, optional, or, paging, period, serial, word } from "../Field.ts"
 import { Int, walkedPageOf } from "../schemas/Common.ts"
 import { Chain, Order, OrderDetail, RevokedOrder } from "../schemas/OrderSchemas.ts"
 import type { Begun } from "./Revoking.ts"
@@ -40,6 +40,9 @@ const filters = {
       "The status of the order. The word revoked finds orders whose certificate was revoked.",
       "The stored status of the order. The word revoked finds orders whose certificate was revoked."
     )
+  ),
+  kind: optional(
+    name("The name of the kind of certificate.", { help: "Only orders of this kind of certificate (kinds list)." })
   ),
   identifier: optional(
     mapped(
@@ -88,6 +91,7 @@ export const listOrders = act({
   fits: filtersFit,
   run: Effect.fnUntraced(function*({ limit, offset, ...filters }) {
     const config = yield* Configured.config
+    yield* orders.checkKind(config, filters.kind)
     const now = yield* currentSeconds
     return yield* paged(
       { limit, offset },
@@ -99,14 +103,16 @@ export const listOrders = act({
   cli: {
     command: "order list",
     example: "order list --identifier-suffix example.com",
-    columns: ({ certNotAfter, createdAt, id, identifiers, profile, revokedAt, status }) => ({
+    columns: ({ certNotAfter, createdAt, id, identifiers, kind, profile, revokedAt, status }) => ({
       id,
       profile,
+      kind,
       status: revokedAt === undefined ? status : "revoked",
       created: createdAt,
       expires: certNotAfter ?? "",
       names: identifiers.map(({ value }) => value).join(" ")
     }),
+    needsConfig: ({ kind }) => kind !== undefined,
     remark: ({ truncated }) => truncated === true ? "The search ended early; narrow it by account or time." : undefined
   }
 })
@@ -123,7 +129,9 @@ export const exportOrders = act({
   fits: filtersFit,
   run: ({ format, ...filters }) =>
     Effect.gen(function*() {
-      return yield* ordersFile(yield* Configured.config, filters, { format, most: yield* Acting.mostExported })
+      const config = yield* Configured.config
+      yield* orders.checkKind(config, filters.kind)
+      return yield* ordersFile(config, filters, { format, most: yield* Acting.mostExported })
     }),
   http: { route: "GET /api/orders/export" },
   cli: {

@@ -9,12 +9,19 @@ import { Id, Identifier, Int, Members, Problem, Time } from "./Common.ts"
 /** The status words of an order (RFC 8555 section 7.1.6). */
 const AcmeStatus = Schema.Literals(["pending", "ready", "processing", "valid", "invalid"])
 
+/** The name of a kind of certificate. */
+export const KindName = Schema.String.annotate({
+  description: "The name of the kind of certificate.",
+  examples: ["default"]
+})
+
 const order = {
   id: Id,
   profile: Schema.String,
   accountId: Id,
   status: AcmeStatus,
   identifiers: Schema.Array(Identifier),
+  kind: KindName,
   createdAt: Time,
   expires: Time,
   url: Schema.String,

@@ -14,7 +14,7 @@ import {
 import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
-import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
+import { directoriesOf, orRefused, profilesOf, severalKinds } from "../PanelLists.ts"
 import type { Given } from "../Route.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
@@ -27,9 +27,10 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 ]
 
 /** Returns a page of an account's orders, with their links. */
-const ownedOrders = (given: Given) =>
+const ownedOrders = (config: Config, given: Given) =>
   Effect.map(looked(listOrdersOf, given), ({ items, limit, total }) => ({
     rows: items,
+    several: severalKinds(config),
     list: listView(`/ui/accounts/${given.parameters["id"] ?? ""}/orders`, given.query, [], {
       total,
       limit,
@@ -64,14 +65,14 @@ export const accountRoutes = (config: Config) => [
       const account = yield* looked(readAccount, given)
       return page("account", `Account ${account.id}`, {
         account,
-        ...yield* ownedOrders(given),
+        ...yield* ownedOrders(config, given),
         done: given.query.get("done") ?? ""
       })
     })),
   laggingPage("/ui/accounts/{id}/orders", (given) => {
     const { id = "" } = given.parameters
     return Effect.map(
-      ownedOrders(given),
+      ownedOrders(config, given),
       (owned) => page("account-orders", `Orders of account ${id}`, { account: { id }, ...owned })
     )
   }),

@@ -6,7 +6,7 @@ import { exportExpiring, listExpiring, supersededWords } from "../../operator/ac
 import type { Filter } from "../Listing.ts"
 import { filtersIn, listView, urlOf, windowOf } from "../Listing.ts"
 import { downloaded, looked } from "../PanelActs.ts"
-import { orRefused, profilesOf } from "../PanelLists.ts"
+import { orRefused, profilesOf, severalKinds } from "../PanelLists.ts"
 import { laggingPage, page } from "../Route.ts"
 
 /* The page about certificates that expire soon. */
@@ -23,7 +23,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 const windows = [7, 30, 90, 365]
 
 /** Returns the routes of the page about certificates that expire soon. */
-export const expiringRoutes = (config: Config, filters = filtersOf(config)) => [
+export const expiringRoutes = (config: Config, filters = filtersOf(config), several = severalKinds(config)) => [
   laggingPage(path, (asked) =>
     Effect.gen(function*() {
       const { query } = asked
@@ -38,6 +38,7 @@ export const expiringRoutes = (config: Config, filters = filtersOf(config)) => [
       const links = windows.map((days) => ({ days, url: urlOf(path, { ...given, days: String(days) }) }))
       return page("expiring", "Expiring certificates", {
         rows: items,
+        several,
         problem,
         ...counts,
         profile,

@@ -4,6 +4,7 @@ import { reasonShown, revocationReasons } from "../../../domain/RevocationReason
 import { currentSeconds } from "../../../engine/Time.ts"
 import { decodedChain } from "../../../operations/operator/CertificateView.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
+import { kindNames } from "../../../operations/operator/KindRecords.ts"
 import { orderDetailObject } from "../../../operations/operator/Objects.ts"
 import { decodedChainObject } from "../../../operations/operator/objects/CertificateObjects.ts"
 import * as orders from "../../../operations/operator/OrderRecords.ts"
@@ -12,7 +13,7 @@ import { deleteOrder, exportOrders, listOrders, revokeOrder } from "../../operat
 import type { Filter } from "../Listing.ts"
 import { listView, periodsOf, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
-import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
+import { directoriesOf, orRefused, profilesOf, severalKinds } from "../PanelLists.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 import { certificateViews } from "../ShownCertificate.ts"
 
@@ -21,6 +22,9 @@ import { certificateViews } from "../ShownCertificate.ts"
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
   { name: "status", label: "Status", kind: "choice", words: orderFilterWords },
+  ...severalKinds(config).length === 0
+    ? []
+    : [{ name: "kind", label: "Kind", kind: "choice", words: kindNames(config) } as const],
   { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
   { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
   { name: "identifierContains", label: "Name contains", kind: "text" },
@@ -37,7 +41,12 @@ const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>
   !ended.has(status) || jobs.some(({ status }) => status === "running" || status === "ready")
 
 /** Returns the routes of the pages about orders. */
-export const orderRoutes = (config: Config, filters = filtersOf(config), directories = directoriesOf(config)) => [
+export const orderRoutes = (
+  config: Config,
+  filters = filtersOf(config),
+  directories = directoriesOf(config),
+  several = severalKinds(config)
+) => [
   laggingPage(
     "/ui/orders",
     Effect.fnUntraced(function*(given) {
@@ -47,6 +56,7 @@ export const orderRoutes = (config: Config, filters = filtersOf(config), directo
       const counted = { total, limit: windowOf(query, config).limit, shown: items.length, isCut }
       return page("orders", "Orders", {
         rows: items,
+        several,
         problem,
         directories,
         periods: periodsOf("/ui/orders", query, filters, now),
@@ -72,6 +82,7 @@ export const orderRoutes = (config: Config, filters = filtersOf(config), directo
       const status = statusShown(found.order, orders.validityOf(config, found.order.profile), now)
       return page("order", `Order ${id}`, {
         order,
+        several,
         chain,
         reason: found.order.revocationReason === undefined ? "" : reasonShown(found.order.revocationReason),
         reasons: revocationReasons,
