@@ -98,10 +98,11 @@ export const admitOperator = (
     }
   )
 
-/** Applies the identifiers stage. Logs a refusal and returns it. The caller turns the refusal into a problem. */
+/** Applies the identifiers stage to the names and the kind of an order. Logs a refusal and returns it. The caller turns the refusal into a problem. */
 export const judgeNames = Effect.fnUntraced(function*(
   caller: Caller,
   at: NameRequest,
+  kind: string,
   identifiers: ReadonlyArray<NamedIdentifier>
 ) {
   const policies = yield* Policies
@@ -113,6 +114,7 @@ export const judgeNames = Effect.fnUntraced(function*(
     client: comparable(caller.client.ip ?? ""),
     accountId: caller.accountId,
     at,
+    kind,
     identifiers,
     credential: Effect.provideService(eabLabels.ofAccount(caller.accountId), Database, database)
   })
@@ -128,14 +130,11 @@ const isConfusing = (name: string): boolean => name.includes(",") || hiddenIn(na
 const mostOctets = 130_000
 
 /**
- * Returns whether the names would mislead a script of this profile. Either the script would read one name as two names
- * or as no name, or all names together are too long for the script to start.
+ * Returns whether the names would mislead a script. Either the script would read one name as two names or as no name,
+ * or all names together are too long for the script to start.
  */
-export const confusesScripts = Effect.fnUntraced(function*(profile: string, names: ReadonlyArray<string>) {
-  const policy = (yield* Policies).get(profile)
-  return policy?.hasScriptsForNames === true &&
-    (names.some(isConfusing) || Buffer.byteLength(names.join()) > mostOctets)
-})
+export const confusesScripts = (names: ReadonlyArray<string>): boolean =>
+  names.some(isConfusing) || Buffer.byteLength(names.join()) > mostOctets
 
 /**
  * Returns the problem that newOrder returns for a refusal. If a check refused several names, each name has its own

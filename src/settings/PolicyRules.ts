@@ -89,7 +89,8 @@ const compilers = {
   path: pathGlob,
   reverse_dns: labelGlob,
   identifiers: labelGlob,
-  eab: textGlob
+  eab: textGlob,
+  kinds: textGlob
 } as const
 
 const hasGlobs = (type: CheckType): type is keyof typeof compilers => Object.hasOwn(compilers, type)
@@ -119,6 +120,7 @@ const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check):
   switch (type) {
     // The other types check something even without lists: whether a confirmed name or a credential exists.
     case "allowed_ip":
+    case "kinds":
     case "path":
       return check.allow.length === 0 && check.deny.length === 0
         ? [

@@ -47,7 +47,7 @@ const names: Names = {
 
 const check = Schema.Struct({
   type: choice(
-    ["allowed_ip", "path", "reverse_dns", "identifiers", "eab", "ipam", "custom"],
+    ["allowed_ip", "path", "reverse_dns", "identifiers", "eab", "kinds", "ipam", "custom"],
     "Type of the check: what it looks at. Required."
   ),
   stages: someWords(
@@ -57,7 +57,7 @@ const check = Schema.Struct({
   allow: texts(
     [],
     anyText,
-    "Values that pass. Empty: every value passes. For allowed_ip these are addresses and CIDR blocks; for path, reverse_dns, identifiers and eab they are globs."
+    "Values that pass. Empty: every value passes. For allowed_ip these are addresses and CIDR blocks; for path, reverse_dns, identifiers, eab and kinds they are globs."
   ),
   deny: texts([], anyText, "Values that fail, even if allow lists them. The syntax is that of allow."),
   allow_regex: texts([], anyText, "Regular expressions of values that pass too. For reverse_dns, identifiers and eab."),

@@ -85,6 +85,7 @@ describe("an explanation", () => {
           method: "POST",
           path: "/newOrder",
           accountId: null,
+          kind: "default",
           identifiers: ["a.example"],
           commonNames: ["A"]
         },
@@ -146,7 +147,7 @@ describe("an explanation", () => {
       })
       const shown = (yield* run(words)).out.split("\n")
       const lines = [
-        "Request: POST /newOrder from 203.0.113.9; names a.example; common names A.",
+        "Request: POST /newOrder from 203.0.113.9; names a.example; kind default; common names A.",
         "connection: refused by filter.default, 403 unauthorized: the client address 203.0.113.9 is not among those allowed",
         "newOrder: allowed by rule names",
         "  other (identifiers): not asked, since rule names was settled without it",
@@ -156,6 +157,38 @@ describe("an explanation", () => {
         "These really ran: late (custom)."
       ]
       for (const line of lines) assert.include(shown, line)
+    }))
+
+  test("takes the kind of certificate of the order, and refuses one that the profile lacks", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace(() =>
+        `[profiles.default]
+[certificates]
+default = "server"
+[certificates.kinds]
+default.description = "A"
+server.description = "B"
+mutual.description = "C"
+[filter]
+rules = ["few"]
+[filter.check.plain]
+type = "kinds"
+deny = ["mutual"]
+[filter.rule.few]
+when = "plain"
+then = "allow"
+`
+      )
+      const words = ["filter", "explain", "--identifier", "a.example"]
+      const usual = yield* run(words)
+      assert.strictEqual(usual.code, 0)
+      assert.include(usual.out, "names a.example; kind server.")
+      const mutual = yield* run([...words, "--kind", "mutual"])
+      assert.strictEqual(mutual.code, 3)
+      assert.match(mutual.out, /^newOrder: refused by .*: the certificate profile mutual is denied$/m)
+      const unknown = yield* run([...words, "--kind", "bogus"])
+      assert.strictEqual(unknown.code, 3)
+      assert.include(unknown.err, "--kind takes one of default, mutual, server, not")
     }))
 
   test("says why a stage or a check was not asked", () =>

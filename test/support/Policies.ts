@@ -32,7 +32,7 @@ export const connecting = (ip: string, path = "/newOrder", method = "POST") =>
 export const ordering = (
   ip: string,
   names: ReadonlyArray<string>,
-  more: Partial<Pick<IdentifiersQuestion, "at" | "credential">> = {}
+  more: Partial<Pick<IdentifiersQuestion, "at" | "credential" | "kind">> = {}
 ) =>
   Effect.flatMap(Policies, (policies) => {
     const stage = policies.get("default")?.identifiers
@@ -43,6 +43,7 @@ export const ordering = (
         client: comparable(ip),
         accountId: "account-1",
         at: "newOrder",
+        kind: "default",
         identifiers: names.map((name) =>
           name.startsWith("cn:") ? { type: "cn", value: name.slice(3) } : { type: "dns", value: name }
         ),

@@ -8,10 +8,11 @@ import { comparable } from "../../engine/net/Address.ts"
 import { Database } from "../../engine/sql/Database.ts"
 import type { Supposed } from "../../operations/operator/Explain.ts"
 import { explain } from "../../operations/operator/Explain.ts"
+import { namedKind } from "../../operations/operator/KindRecords.ts"
 import { viewOf } from "../../services/policy/PolicyView.ts"
 import * as eabLabels from "../../store/eab/EabLabels.ts"
 import { renderExplanation, renderPolicy } from "../../surfaces/cli/PolicyText.ts"
-import { CommandFailed } from "../CommandFailed.ts"
+import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
@@ -97,6 +98,7 @@ const explainCommand = command(
       Flag.withDefault("/newOrder"),
       Flag.withDescription("The path without /profile/<name>.")
     ),
+    kind: optionalText("kind", "The kind of certificate of the order. By default the one of an order that names none."),
     account: optional(accountFlag, "The account that sends the request; eab checks use its credential."),
     json: jsonOption
   },
@@ -106,6 +108,7 @@ const explainCommand = command(
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
       const profile = yield* namedProfile(loaded, options.profile)
+      const kind = yield* Effect.mapError(namedKind(profile, options.kind, "--kind"), refusedFor)
       const asking = (credential: Supposed["credential"]) =>
         Effect.provide(
           explain(profile, {
@@ -115,6 +118,7 @@ const explainCommand = command(
             names,
             commonNames,
             accountId: account,
+            kind: kind.name,
             credential
           }),
           Graph.policiesOf(loaded.config, [profile], process.version)

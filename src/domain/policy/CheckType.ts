@@ -1,7 +1,7 @@
 import type { Stage } from "./Stage.ts"
 
 /** The kinds of checks (docs/policy.md, "Checks"). */
-export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "ipam" | "custom"
+export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "kinds" | "ipam" | "custom"
 
 interface Facts {
   /** The stages at which a check of this type runs if its configuration names no stages. */
@@ -31,6 +31,7 @@ export const checkTypes: { readonly [T in CheckType]: Facts } = {
   },
   identifiers: { natural: identifiers, possible: identifiers, keys: [...patterns, "allowed_types", "allow_wildcards"] },
   eab: { natural: identifiers, possible: identifiers, keys: [...patterns, "kids", "require_active"] },
+  kinds: { natural: identifiers, possible: identifiers, keys: lists },
   ipam: { natural: identifiers, possible: identifiers, keys: [], asks: "the inventory" },
   custom: {
     natural: both,

@@ -2,13 +2,12 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { base64urlFault, decodeBase64url } from "../../crypto/Base64url.ts"
 import type { Csr } from "../../crypto/x509/Csr.ts"
-import { checkCsrNames, parseCsr } from "../../crypto/x509/Csr.ts"
+import { parseCsr } from "../../crypto/x509/Csr.ts"
 import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
-import { unrequestedFault } from "../../crypto/x509/RequestedExtensions.ts"
 import { BadCsr, KindRemoved, OrderNotReady, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
-import { defaultKind, kindOfOrder } from "../../domain/CertificateKind.ts"
+import { kindName, kindOfOrder } from "../../domain/CertificateKind.ts"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { DnsName } from "../../domain/Identifier.ts"
@@ -18,7 +17,7 @@ import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
-import { PublicKeys } from "../../services/keys/PublicKeys.ts"
+import { Policies } from "../../services/policy/Policies.ts"
 import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as audit from "../../store/AuditRows.ts"
@@ -26,7 +25,8 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts, scopeOf, shareOfCaller } from "../Caller.ts"
-import { confusesScripts, finalizeProblem, judgeNames } from "../PolicyGate.ts"
+import { judgeCsr } from "../CsrJudgement.ts"
+import { finalizeProblem, judgeNames } from "../PolicyGate.ts"
 import { refuseIfEnded } from "./Accounts.ts"
 import { burntFault } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
@@ -46,18 +46,13 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  const fault = yield* (yield* PublicKeys).faultOf(csr.spki)
-  if (fault !== undefined) return yield* new CsrRefused(fault)
-  const names = namesOf(order)
-  yield* Effect.fromResult(checkCsrNames(csr, names, caller.profile.signer.backend !== "local_ca"))
-  if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {
-    return yield* new CsrRefused({
-      reason: "common_name",
-      detail: "A common name of the CSR is too long or holds a comma or a control character."
-    })
-  }
-  const surplus = unrequestedFault(csr, { ...kind.content, name: kind.name, unrequested: kind.unrequested })
-  if (surplus !== undefined) return yield* new CsrRefused({ reason: "unrequested", detail: surplus })
+  const { name, signer } = caller.profile
+  yield* judgeCsr(csr, {
+    names: namesOf(order),
+    kind,
+    mayCopySubject: signer.backend !== "local_ca",
+    isForScripts: (yield* Policies).get(name)?.hasScriptsForNames === true
+  })
   return csr
 })
 
@@ -92,7 +87,7 @@ const ruleOf = ({ rule }: { readonly rule: string | undefined }) => rule === und
  * refusal does not change the order.
  */
 const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
-  const refusal = yield* judgeNames(caller, "CSR", [
+  const refusal = yield* judgeNames(caller, "CSR", kindName(order.kind), [
     ...namesOf(order).map((value) => ({ type: "dns" as const, value })),
     ...subjectNames.map((value) => ({ type: "cn" as const, value }))
   ])
@@ -133,7 +128,7 @@ const refuseOutside = Effect.fnUntraced(function*(
 
 /** Ends an order whose kind of certificate a reload has removed. */
 const endWithoutKind = Effect.fnUntraced(function*(caller: Caller, order: OrderView) {
-  const error = new KindRemoved({ kind: order.kind ?? defaultKind })
+  const error = new KindRemoved({ kind: kindName(order.kind) })
   yield* transaction(Effect.gen(function*() {
     if ((yield* orders.fail(order.id, problemOf(error))) === undefined) return
     yield* failed(caller, order, "invalidProfile", { cause: "kind_removed", error: problemOf(error).detail ?? "" })

@@ -155,7 +155,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   if ((yield* ProfileStates).of(profile.name) !== undefined) return yield* rejected(new ProfileDegraded(), names)
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const identifiers = names.map((value) => ({ type: "dns" as const, value }))
-  const refusal = yield* judgeNames(caller, "newOrder", identifiers)
+  const refusal = yield* judgeNames(caller, "newOrder", kind.name, identifiers)
   if (refusal !== undefined) return yield* rejected(orderProblem(refusal), names)
   const outside = scopeFault(scope, names)
   if (outside !== undefined) return yield* rejected(outside, names)

@@ -21,6 +21,8 @@ export interface Supposed {
   /** The common names of the CSR, for finalize. */
   readonly commonNames: ReadonlyArray<string>
   readonly accountId: string | undefined
+  /** The name of the kind of certificate. */
+  readonly kind: string
   readonly credential: IdentifiersQuestion["credential"]
 }
 
@@ -119,7 +121,7 @@ type ExplainedStage =
 export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
   const policy = policies.get(profile.name)
-  const { accountId, client, commonNames, credential, method, names, path } = supposed
+  const { accountId, client, commonNames, credential, kind, method, names, path } = supposed
   const rules = rulesOf(profile.filter)
   const unruled = rules.length === 0 ? "nothing is filtered" : "no rule applies"
   const identifiersAt = Effect.fnUntraced(function*(at: NameRequest) {
@@ -130,7 +132,15 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
       ...names.map((value) => ({ type: "dns" as const, value })),
       ...at === "CSR" ? commonNames.map((value) => ({ type: "cn" as const, value })) : []
     ]
-    const question = { stage: "identifiers", client, accountId: accountId ?? "", at, identifiers, credential } as const
+    const question = {
+      stage: "identifiers",
+      client,
+      accountId: accountId ?? "",
+      at,
+      kind,
+      identifiers,
+      credential
+    } as const
     return decided(place, yield* policy.identifiers(question))
   })
   const place = { at: "connection", profile, rules } as const
@@ -150,6 +160,7 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
       method,
       path,
       accountId: accountId ?? null,
+      kind,
       identifiers: names,
       commonNames
     },

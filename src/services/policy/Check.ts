@@ -36,6 +36,8 @@ export interface IdentifiersQuestion {
   readonly client: Comparable | undefined
   readonly accountId: string
   readonly at: NameRequest
+  /** The name of the kind of certificate. */
+  readonly kind: string
   readonly identifiers: ReadonlyArray<NamedIdentifier>
   /**
    * Returns the credential that bound the account, if the credential still exists. Only checks of type eab run this

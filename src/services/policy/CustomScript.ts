@@ -30,6 +30,7 @@ const environment = (name: string, question: Question): { readonly [name: string
     ...common,
     ACME_FILTER_ACCOUNT_ID: question.accountId,
     ACME_FILTER_STAGE: question.at,
+    ACME_FILTER_CERTIFICATE_KIND: question.kind,
     ACME_FILTER_IDENTIFIERS: question.identifiers.map(({ value }) => value).join(",")
   }
 }
@@ -39,7 +40,13 @@ const document = (question: Question): string => {
   return JSON.stringify(
     question.stage === "connection"
       ? { ...common, method: question.method, path: question.path }
-      : { ...common, account_id: question.accountId, stage: question.at, identifiers: question.identifiers }
+      : {
+        ...common,
+        account_id: question.accountId,
+        stage: question.at,
+        certificate_kind: question.kind,
+        identifiers: question.identifiers
+      }
   )
 }
 

@@ -25,6 +25,7 @@ import { phpIpam, phpIpamProduct } from "./inventory/PhpIpam.ts"
 import type { RootsUnusable } from "./inventory/Roots.ts"
 import { rootsOf } from "./inventory/Roots.ts"
 import { ipamCheck } from "./IpamCheck.ts"
+import { kindsCheck } from "./KindsCheck.ts"
 import { pathCheck } from "./PathCheck.ts"
 import type { Policy, StagePolicy } from "./Policy.ts"
 import { decide } from "./Policy.ts"
@@ -112,10 +113,20 @@ const builders: { readonly [T in CheckType]: Builder } = {
   reverse_dns: (_, check, __, { forward, resolver }) => Effect.sync(() => reverseDns(check, resolver, forward)),
   identifiers: (_, check) => Effect.sync(() => identifiersCheck(check)),
   eab: (_, check) => Effect.sync(() => eabCheck(check)),
+  kinds: (_, check) => Effect.sync(() => kindsCheck(check)),
   ipam: (_, __, profile, world) =>
     Effect.map(inventoryOf(profile, world), (inventory) => ipamCheck(profile.ipam, inventory)),
   custom: (name, check, _, world) => Effect.sync(() => customScript(name, check, world))
 }
+
+/** Returns whether a rule in force runs a program that is told names. */
+export const runsScriptsForNames = (
+  { check }: ProfileConfig["filter"],
+  rules: ReadonlyArray<PlacedRule>
+): boolean =>
+  rules.some(({ names, stages }) =>
+    stages.includes("identifiers") && names.some((name) => check[name]?.type === "custom")
+  )
 
 const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
   const { check: configured, default: otherwise } = profile.filter
@@ -135,9 +146,7 @@ const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
   const policy: Policy = {
     connection: connection && ((question) => decide(connection, question)),
     identifiers: identifiers && ((question) => decide(identifiers, question)),
-    hasScriptsForNames: rules.some(({ names, stages }) =>
-      stages.includes("identifiers") && names.some((name) => configured[name]?.type === "custom")
-    )
+    hasScriptsForNames: runsScriptsForNames(profile.filter, rules)
   }
   return policy
 })

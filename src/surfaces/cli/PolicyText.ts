@@ -48,11 +48,13 @@ const stageLines = (stage: Stage) => [
   ...stage.warned.map(({ rule, then }) => `  rule ${rule} only warns, and would have ${decisions[then]}`)
 ]
 
-const requestLine = ({ accountId, clientIp, commonNames, identifiers, method, path }: PolicyExplanation["request"]) =>
+const requestLine = (
+  { accountId, clientIp, commonNames, identifiers, kind, method, path }: PolicyExplanation["request"]
+) =>
   [
     `Request: ${method} ${path} from ${clientIp ?? "an unknown address"}`,
     ...accountId === null ? [] : [`account ${accountId}`],
-    ...identifiers.length === 0 ? [] : [`names ${identifiers.join(", ")}`],
+    ...identifiers.length === 0 ? [] : [`names ${identifiers.join(", ")}`, `kind ${kind}`],
     ...commonNames.length === 0 ? [] : [`common names ${commonNames.map(escaped).join(", ")}`]
   ].join("; ")
 

@@ -89,6 +89,25 @@ describe("path", () => {
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl"]`)))))
 })
 
+describe("kinds", () => {
+  it.effect("compares the kind of certificate with the globs of deny, and then with the globs of allow", () =>
+    Effect.gen(function*() {
+      const of = (kind: string) => Effect.map(ordering("::1", ["a"], { kind }), shown)
+      for (const kind of ["default", "mutual-day"]) assert.strictEqual(yield* of(kind), allowed, kind)
+      assert.strictEqual(
+        yield* of("server"),
+        "Denied: the certificate profile server is not among those allowed"
+      )
+      assert.strictEqual(yield* of("mutual-year"), "Denied: the certificate profile mutual-year is denied")
+    }).pipe(Effect.provide(policiesOf(policyOf(`type = "kinds"\nallow = ["default", "mutual-*"]\ndeny = ["*-year"]`)))))
+
+  it.effect("does not apply to connections", () =>
+    Effect.map(
+      Policies,
+      (policies) => assert.isUndefined(policies.get("default")?.connection)
+    ).pipe(Effect.provide(policiesOf(policyOf(`type = "kinds"\ndeny = ["mutual"]`)))))
+})
+
 describe("identifiers", () => {
   const names = (check: string) => policiesOf(policyOf(`type = "identifiers"\n${check}`))
 
@@ -509,13 +528,16 @@ describe("custom", () => {
     ))))
 
   it.live("gives the script the names in the environment and the input", () =>
-    Effect.map(ordering("192.0.2.1", ["-n", "b.x", "cn:B x"], { at: "CSR" }), (decision) =>
-      assert.strictEqual(
-        shown(decision),
-        `Denied: identifiers account-1 CSR -n,b.x,B x {"hook":"identifiers","client_ip":"192.0.2.1","account_id":"account-1","stage":"CSR","identifiers":[{"type":"dns","value":"-n"},{"type":"dns","value":"b.x"},{"type":"cn","value":"B x"}]}`
-      )).pipe(Effect.provide(custom(
-        "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
-      ))))
+    Effect.map(
+      ordering("192.0.2.1", ["-n", "b.x", "cn:B x"], { at: "CSR", kind: "mutual" }),
+      (decision) =>
+        assert.strictEqual(
+          shown(decision),
+          `Denied: identifiers account-1 CSR mutual -n,b.x,B x {"hook":"identifiers","client_ip":"192.0.2.1","account_id":"account-1","stage":"CSR","certificate_kind":"mutual","identifiers":[{"type":"dns","value":"-n"},{"type":"dns","value":"b.x"},{"type":"cn","value":"B x"}]}`
+        )
+    ).pipe(Effect.provide(custom(
+      "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_CERTIFICATE_KIND $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
+    ))))
 
   it.live("gives the script each documented value of ACME_FILTER_STAGE", () =>
     Effect.gen(function*() {
