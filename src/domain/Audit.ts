@@ -152,7 +152,7 @@ interface ContactChange {
 }
 
 interface Details {
-  readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
+  readonly certificate_issued: { readonly key_type: string; readonly not_after: string; readonly kind?: string }
   /** `rule` is the filter rule that decided. It is absent if the default decided. */
   readonly certificate_issue_failed: {
     readonly cause: IssueFailureCause

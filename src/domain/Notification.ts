@@ -55,6 +55,8 @@ export interface ExpiringCertificate {
   readonly account_id: string
   readonly cert_serial?: string | undefined
   readonly identifiers: ReadonlyArray<string>
+  /** The kind of certificate. Absent in a job of an earlier version. */
+  readonly kind?: string | undefined
   readonly not_after: number
   readonly days_remaining: number
   readonly superseded_by?: {
@@ -93,6 +95,8 @@ export interface NotificationFields {
     readonly account_id: string
     readonly cert_serial: string
     readonly identifiers: ReadonlyArray<string>
+    /** The kind of certificate. Absent in a job of an earlier version. */
+    readonly kind?: string | undefined
     readonly not_after: number
     readonly replaces?: string | undefined
   }

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Entropy } from "../../crypto/Entropy.ts"
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import type {
   ExpiringCertificate,
   MessageKind,
@@ -49,7 +50,7 @@ const operator = { username: "test", client_ip: "192.0.2.1" }
 
 /** Returns two certificates: one that was not replaced, and one that was replaced. */
 const expiringAt = (now: number): ReadonlyArray<ExpiringCertificate> => {
-  const one = { order_id: zero, account_id: zero, cert_serial: serial, identifiers: names }
+  const one = { order_id: zero, account_id: zero, cert_serial: serial, identifiers: names, kind: defaultKind }
   const [end, later] = [now + 3 * daySeconds, now + ninetyDays]
   return [
     { ...one, not_after: end, days_remaining: 3 },
@@ -66,7 +67,13 @@ const samplesAt = (now: number): NotificationFields => ({
   profile_mounted: {},
   account_created: { account_id: zero, client_ip: sample.client_ip, contact: ["mailto:test@example.org"] },
   account_deactivated: { account_id: zero, client_ip: sample.client_ip },
-  certificate_issued: { ...sample, cert_serial: serial, identifiers: names, not_after: now + ninetyDays },
+  certificate_issued: {
+    ...sample,
+    cert_serial: serial,
+    identifiers: names,
+    kind: defaultKind,
+    not_after: now + ninetyDays
+  },
   certificate_revoked: { ...sample, cert_serial: serial, identifiers: names, reason: 4 },
   challenge_failed: {
     ...sample,

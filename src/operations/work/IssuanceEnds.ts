@@ -5,7 +5,7 @@ import { hasRequestedUsages, leafUsages, notGranted, requestedWords } from "../.
 import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned, KindRemoved } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
-import { defaultKind } from "../../domain/CertificateKind.ts"
+import { kindName } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { namesOf } from "../../domain/Order.ts"
@@ -79,7 +79,7 @@ export const withdrawn = (of: Issuance, order: Found) =>
 
 /** Ends an order whose kind of certificate was removed by a reload. */
 export const kindRemoved = (of: Issuance, order: Found) => {
-  const kind = order.kind ?? defaultKind
+  const kind = kindName(order.kind)
   return fail(
     of,
     order,
@@ -144,6 +144,7 @@ export const stored = Effect.fnUntraced(
         account_id: order.accountId,
         cert_serial: serial,
         identifiers,
+        kind: kindName(order.kind),
         not_after: notAfter,
         replaces: order.replaces,
         client_ip: of.client.ip

@@ -1,3 +1,4 @@
+import { defaultKind } from "../../domain/CertificateKind.ts"
 import { clientProgram } from "../../domain/ClientProgram.ts"
 import type { MessageKind } from "../../domain/Notification.ts"
 import { revocationReasons } from "../../domain/RevocationReason.ts"
@@ -46,6 +47,7 @@ const labels: { readonly [member: string]: string } = {
   contact: "Contact",
   eab_kid: "Credential",
   identifiers: "Names",
+  kind: "Kind",
   not_after: "Valid until",
   subject: "CA",
   issuer: "Key id",
@@ -67,8 +69,11 @@ const shown: { readonly [member: string]: string } = {
   reason: "{{ reason_name }}"
 }
 
+/** The members whose line has a condition of its own. Nearly all certificates have the kind `default`. */
+const conditions: { readonly [member: string]: string } = { kind: `kind and kind != "${defaultKind}"` }
+
 const lines = Object.entries(labels).map(([member, label]) =>
-  `{% if ${member} %}${label}: ${shown[member] ?? `{{ ${member} }}`}\n{% endif %}`
+  `{% if ${conditions[member] ?? member} %}${label}: ${shown[member] ?? `{{ ${member} }}`}\n{% endif %}`
 ).join("")
 
 const digest =

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { assert } from "vitest"
 import { compileMessages } from "../../../src/services/notify/MessageTemplates.ts"
 import { configOf } from "../../support/Graph.ts"
-import { payload } from "../../support/Notified.ts"
+import { issued, payload } from "../../support/Notified.ts"
 
 /* Tests the messages about certificates that expire. */
 
@@ -43,6 +43,21 @@ describe("the message about the expiry of a CA", () => {
       assert.match(yield* said(0.5), /the CA CN=CA ends within a day, at /)
       assert.match(yield* said(-1), /the CA CN=CA has ended, at /)
       assert.match(yield* said(7, "CN=Upper"), /ends in 7 days, at \S+, with CN=Upper above it$/)
+    }))
+})
+
+describe("the mail about an issued certificate", () => {
+  it.effect("names every kind of certificate except the kind default, and events of earlier versions have none", () =>
+    Effect.gen(function*() {
+      const { letter } = yield* compiled
+      const kindIn = (members: object) =>
+        Effect.map(
+          letter(issued(members as Readonly<Record<string, unknown>>)),
+          ({ text }) => /^Kind: .*$/m.exec(text)?.[0]
+        )
+      assert.strictEqual(yield* kindIn({ kind: "mutual" }), "Kind: mutual")
+      assert.isUndefined(yield* kindIn({ kind: "default" }))
+      assert.isUndefined(yield* kindIn({}))
     }))
 })
 

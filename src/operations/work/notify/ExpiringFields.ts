@@ -1,3 +1,4 @@
+import { kindName } from "../../../domain/CertificateKind.ts"
 import type { ExpiringCertificate } from "../../../domain/Notification.ts"
 import type { Expiring } from "../../Expiring.ts"
 
@@ -9,6 +10,7 @@ const certificateOf = ({ daysRemaining, notAfter, order, supersededBy }: Expirin
   account_id: order.accountId,
   ...(order.certSerial === undefined ? {} : { cert_serial: order.certSerial }),
   identifiers: order.identifiers.map(({ value }) => value),
+  kind: kindName(order.kind),
   not_after: notAfter,
   days_remaining: daysRemaining,
   ...(supersededBy === undefined ? {} : {
