@@ -7,6 +7,7 @@ import { emit } from "../domain/words/Log.ts"
 import { ReverseNames } from "../engine/net/ReverseNames.ts"
 import { oneSync } from "../engine/sql/Synced.ts"
 import { Activity } from "../operations/operator/Activity.ts"
+import type { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -45,7 +46,7 @@ const isOfApi = (path: string): boolean => path === "/health" || path === "/api"
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
   { panel, roles, version }: Pick<Installed, "panel" | "version"> & { readonly roles: Roles },
-  issuers: Context.Context<Issuers>,
+  shared: Context.Context<Issuers | PublicKeys>,
   uses: Uses
 ) {
   const { config } = resolved
@@ -55,7 +56,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/Entrance.ts"))
-  const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
+  const built = Context.merge(shared, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.get(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
   const checkServices = checkServicesOf(admin, { policy, names })

@@ -21,6 +21,7 @@ const commands = {
   migrate: async () => (await import("./commands/MigrateCommand.ts")).migrateCommand,
   config: async () => (await import("./commands/ConfigCommand.ts")).configCommand,
   profile: async () => (await import("./commands/ProfileCommand.ts")).profileCommand,
+  kinds: async () => (await import("./commands/KindsCommand.ts")).kindsCommand,
   health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
   transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
   account: async () => {
@@ -72,7 +73,7 @@ const commands = {
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
   ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
-  ["Policy", ["profile", "filter"]],
+  ["Policy", ["profile", "kinds", "filter"]],
   ["Queue", ["jobs", "worker"]],
   ["Operators", ["admin", "audit"]],
   ["Database", ["migrate", "transfer", "nonce"]],
@@ -89,6 +90,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   migrate: "Apply pending schema migrations",
   config: "The configuration, as it is on disk",
   profile: "ACME endpoints",
+  kinds: "Kinds of certificates",
   health: "Check whether a running service is healthy",
   transfer: "Copy every row of every table to another database",
   account: "Accounts of ACME clients",

@@ -21,6 +21,7 @@ import { LogOutput } from "../engine/telemetry/Sink.ts"
 import { certificateEnds } from "../operations/operator/CertificateEnds.ts"
 import { make as databaseUp } from "../operations/operator/DatabaseUp.ts"
 import * as samples from "../operations/operator/Samples.ts"
+import type { PublicKeys } from "../services/keys/PublicKeys.ts"
 import type { Notifier } from "../services/notify/Notifier.ts"
 import { notify, whereWanted } from "../services/notify/Notifier.ts"
 import { sectionsOf } from "../services/notify/NotifyRoutes.ts"
@@ -89,10 +90,10 @@ const sharingOf = ({ server }: Config, isChild: boolean): Sharing =>
 const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
   { isChild, roles, version }: Build,
-  issuers: Context.Context<Issuers>,
+  shared: Context.Context<Issuers | PublicKeys>,
   uses: Uses
 ) {
-  const services = Context.merge(issuers, yield* Layer.build(Graph.acme(config, version)))
+  const services = Context.merge(shared, yield* Layer.build(Graph.acme(config, version)))
   const mounted = config.profiles.filter(({ enabled }) => enabled)
   const endpoints = new Map(mounted.map((profile) => [profile.name, new Endpoint(profile, config.server.base_url)]))
   const relaying = mounted.filter(({ signer }) =>
@@ -236,9 +237,12 @@ export const build = (
         : undefined
       const issuers = yield* Layer.build(Graph.authorities(config, before))
       const known = Context.get(issuers, Issuers)
+      const shared = yield* Effect.cached(
+        Effect.map(Layer.build(Graph.publicKeys(config)), (keys) => Context.merge(issuers, keys))
+      )
       const served = [
-        ...process.roles.has("acme") ? yield* acmeSurface(config, process, issuers, uses) : [],
-        ...process.roles.has("admin") ? yield* adminSurface(resolved, process, issuers, uses) : []
+        ...process.roles.has("acme") ? yield* acmeSurface(config, process, yield* shared, uses) : [],
+        ...process.roles.has("admin") ? yield* adminSurface(resolved, process, yield* shared, uses) : []
       ]
       const signers = working && (yield* Effect.provide(Signers, working))
       const work = working === undefined ? [] : yield* Effect.provide(handlers(config), Context.merge(issuers, working))

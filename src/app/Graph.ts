@@ -113,6 +113,10 @@ const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => en
 export const authorities = (config: Config, before: Before) =>
   mapLayerError(Issuers.layer(mountedOf(config), before.issuers, before.mayDegrade), filesFailed)
 
+/** Provides the checks of public keys. A process reads the lists of refused keys only once. */
+export const publicKeys = ({ keys }: Pick<Config, "keys">) =>
+  mapLayerError(PublicKeys.layer(keys.blocklist_paths), filesFailed)
+
 /** Provides the reverse names of clients for the audit trail, if `audit.reverse_dns` is on. */
 export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Layer.Layer<ReverseNames> =>
   audit.reverse_dns
@@ -127,15 +131,14 @@ export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Lay
     : ReverseNames.layerNone
 
 /**
- * Provides the services that the ACME surface needs from one configuration, besides {@link authorities}. These services
- * never contain a private key.
+ * Provides the services that the ACME surface needs from one configuration, besides {@link authorities} and
+ * {@link publicKeys}. These services never contain a private key.
  */
 export const acme = (config: Config, version: string) => {
   const mounted = mountedOf(config)
   return Layer.mergeAll(
     policiesOf(config, mounted, version),
     reverseNames(config),
-    mapLayerError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)
   )

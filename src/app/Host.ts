@@ -70,6 +70,8 @@ export class Host extends Context.Service<
       readonly isTerminal: boolean
       /** Reads the next line, without its line end. */
       readonly readLine: Effect.Effect<string>
+      /** Reads everything up to the end. Returns undefined if there are more octets than `most`. */
+      readonly readAll: (most: number) => Effect.Effect<Uint8Array | undefined>
       /** Reads the next line while it is typed. The terminal does not show it. */
       readonly readHidden: Effect.Effect<string>
     }

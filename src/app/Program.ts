@@ -92,6 +92,24 @@ const readLine = Effect.callback<string>((resume) => {
   lines.once("close", () => resume(Effect.succeed("")))
 })
 
+const readAll = (most: number) =>
+  Effect.callback<Uint8Array | undefined>((resume) => {
+    const { stdin } = process
+    const read: Array<Uint8Array> = []
+    let octets = 0
+    const end = (): void => {
+      stdin.off("data", take).off("end", end).off("error", end).pause()
+      resume(Effect.succeed(octets > most ? undefined : Buffer.concat(read)))
+    }
+    const take = (chunk: Uint8Array): void => {
+      read.push(chunk)
+      octets += chunk.length
+      if (octets > most) end()
+    }
+    stdin.on("data", take).once("end", end).once("error", end).resume()
+    return Effect.sync(() => stdin.off("data", take).off("end", end).off("error", end).pause())
+  })
+
 const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f", "\b"]
 
 /**
@@ -127,7 +145,7 @@ const host = (installed: Installed): Layer.Layer<Host> =>
   Layer.effect(
     Host,
     Effect.map(ownParent, (parent) => ({
-      stdin: { isTerminal: process.stdin.isTTY === true, readLine, readHidden },
+      stdin: { isTerminal: process.stdin.isTTY === true, readLine, readAll, readHidden },
       stdout: output(process.stdout),
       stderr: output(process.stderr),
       env: process.env,

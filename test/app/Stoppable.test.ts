@@ -10,7 +10,12 @@ const nothing = { isTerminal: false, write: () => {} }
 const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["Service"] => ({
   cwd: "/",
   env: {},
-  stdin: { isTerminal: false, readLine: Effect.succeed(""), readHidden: Effect.succeed("") },
+  stdin: {
+    isTerminal: false,
+    readLine: Effect.succeed(""),
+    readAll: () => Effect.succeed(new Uint8Array()),
+    readHidden: Effect.succeed("")
+  },
   stdout: { ...nothing, send: () => Effect.succeed(true), flushed: Effect.succeed(undefined) },
   stderr: nothing,
   process: {

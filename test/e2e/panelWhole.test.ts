@@ -31,6 +31,7 @@ const pages = [
   "/ui/authorities",
   "/ui/profiles",
   "/ui/profiles/corp/filter",
+  "/ui/profiles/corp/kinds",
   "/ui/configuration",
   "/ui/nonces",
   "/ui/audit",

@@ -68,6 +68,11 @@ export const linesOf = {
     eabDeactivateAccounts: "acme-svc eab delete KID --deactivate-accounts --yes",
     eabDeleteAccounts: "acme-svc eab delete KID --delete-accounts --yes"
   },
+  kinds: {
+    kindsList: "acme-svc kinds list --profile corp",
+    kindsTry: "acme-svc kinds try request.pem --profile corp --kind mutual --name www.example.org",
+    ordersOfKind: "acme-svc order list --kind mutual"
+  },
   orders: {
     ordersFailed: "acme-svc order list --status invalid",
     orderShow: "acme-svc order show ORDER_ID",

@@ -264,6 +264,13 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     well: { event: "certificate_issued" },
     says: "The test"
   },
+  "/ui/profiles/{profile}/kinds/try": {
+    page: () => "/ui/profiles/corp/kinds",
+    well: { names: "a.corp.example", csr: makeCsr({ names: ["a.corp.example"] }).csr.toString("base64url") },
+    says: "The CSR as default",
+    badly: { names: "a.corp.example", csr: "-" },
+    code: "bad_request"
+  },
   "/ui/notifications/run": {
     page: ({ write }) => {
       write("UPDATE jobs SET status = 'failed' WHERE kind = 'notify_deliver' AND status <> 'done'")

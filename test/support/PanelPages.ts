@@ -142,6 +142,7 @@ export const rows: ReadonlyArray<Row> = [
   page("/ui/profiles/{name}/filter", "Only the offices order here.", "Only the offices order here.", {
     at: "/ui/profiles/corp/filter"
   }),
+  page("/ui/profiles/{profile}/kinds", "server_auth", "server_auth", { at: "/ui/profiles/corp/kinds" }),
   page("/ui/configuration", "bind_address"),
   page("/ui/configuration", "bypass", "bypass", {
     what: "of a profile",

@@ -24,6 +24,8 @@ export interface Around {
   readonly typed?: string
   /** The width of the terminal to which both streams go. If this is left out, the streams go to a program. */
   readonly columns?: number
+  /** The whole standard input, for a command that reads all of it. */
+  readonly piped?: string | Uint8Array
   /** The lines of hidden input, in order. */
   readonly hidden?: ReadonlyArray<string>
   /** An effect that runs while a question is open. */
@@ -61,6 +63,10 @@ export const hostOf = (
   stdin: {
     isTerminal: around.typed !== undefined || around.hidden !== undefined,
     readLine: Effect.as(around.whileAsked ?? Effect.void, around.typed ?? ""),
+    readAll: (most) =>
+      Effect.succeed(Buffer.from(around.piped ?? "")).pipe(
+        Effect.map((octets) => octets.length > most ? undefined : octets)
+      ),
     readHidden: Effect.sync(() => hidden.shift() ?? "")
   },
   stdout: {

@@ -276,11 +276,23 @@ const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefine
   // If one argument is left out, the next one would take its place.
   if (there.indexOf(false) >= 0 && there.lastIndexOf(true) > there.indexOf(false)) return undefined
   for (const text of args.flatMap((member) => written[member] ?? [])) {
-    if (isUnspeakable(text) || text.startsWith("-")) return undefined
+    if (isUnspeakable(text) || /^-./.test(text)) return undefined
     words.push(text)
   }
   return words
 }
+
+/** Returns the text of the file that a command reads instead of an argument, if the act has such a member. */
+const fileIn = ({ act: { input } }: Kept, written: Written): string | undefined =>
+  Object.entries(input).flatMap(([member, { isFile }]) => isFile === true ? written[member] ?? [] : [])[0]
+
+/** Writes the path of standard input for each member that a command reads from a file. */
+const pathsFor = ({ act: { input } }: Kept, written: Written): Written =>
+  Object.fromEntries(
+    Object.entries(written).map((
+      [member, texts]
+    ) => [member, input[member]?.isFile === true ? texts.map(() => "-") : texts])
+  )
 
 const codes: { readonly [code: number]: string } = { 2: "bad_request", 3: "invalid_status" }
 
@@ -294,11 +306,15 @@ const byCommand = (kept: Kept, place: Place): Spelling => {
       Object.hasOwn(kept.act.input, member) && !isSecretIn(kept, member) &&
       kept.act.cli?.needs?.includes(member) !== true,
     write: (written) => {
-      const words = wordsOf(kept, written)
+      const piped = fileIn(kept, written)
+      const words = wordsOf(kept, pathsFor(kept, written))
       if (words === undefined) return nothing
       kept.given = undefined
       return Effect.map(
-        place.run([...words, "--json"], { among: () => Effect.succeed([command]) }),
+        place.run([...words, "--json"], {
+          among: () => Effect.succeed([command]),
+          ...piped === undefined ? {} : { piped }
+        }),
         ({ code, err }) =>
           code === 0 ? { accepted: kept.given ?? {} } : { refused: codes[code] ?? `exit code ${code}`, said: err }
       )

@@ -49,6 +49,7 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("authorities", "authorities"),
     page("profiles", "profiles"),
     page("policy of a profile", "profiles/default/filter"),
+    page("kinds of a profile", "profiles/default/kinds"),
     page("configuration", "configuration"),
     page("nonces", "nonces"),
     page("audit", "audit"),

@@ -25,9 +25,10 @@ import type { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import type { AnyCli, Read } from "./ActParameters.ts"
-import { argsOf, checked, demanded, flagOf, inputOf, parametersOf, spelt } from "./ActParameters.ts"
+import { argsOf, checked, demanded, flagOf, inputOf, parametersOf, spellingOf, spelt } from "./ActParameters.ts"
 import { command } from "./Descriptor.ts"
 import { write } from "./ExportCommand.ts"
+import { filesOf } from "./FileInput.ts"
 import { jsonOption } from "./Flags.ts"
 import { orTakeBack, print } from "./Print.ts"
 import { secretsOf } from "./SecretInput.ts"
@@ -59,7 +60,12 @@ const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: R
     const question = cli.confirm === undefined ? undefined : yield* cli.confirm(input)
     if (question !== undefined) yield* Confirmation.ask(question)
     const secrets = yield* secretsOf(act.input, (member) => flagOf(cli, member), read)
-    const output = yield* Effect.mapError(act.run({ ...input, ...secrets }), (error) => spelt(act, cli, error))
+    const args = argsOf(act, cli)
+    const files = yield* filesOf(act.input, (member) => spellingOf(cli, args, member), read)
+    const output = yield* Effect.mapError(
+      act.run({ ...input, ...secrets, ...files }),
+      (error) => spelt(act, cli, error)
+    )
     if (isFile(act.output)) return yield* write(output as Exported)
     const object = yield* encoded(act, output)
     const text = textOf(cli, object)

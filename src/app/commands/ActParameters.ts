@@ -31,7 +31,7 @@ const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter
 export const flagOf = (cli: AnyCli, member: string): string => cli.flags?.[member]?.flag ?? hyphened(member)
 
 /** Returns how the command line writes a member: as a flag or as an argument. */
-const spellingOf = (cli: AnyCli, args: ReadonlyArray<string>, member: string): string =>
+export const spellingOf = (cli: AnyCli, args: ReadonlyArray<string>, member: string): string =>
   args.includes(member) ? `<${flagOf(cli, member)}>` : `--${flagOf(cli, member)}`
 
 /** Converts a text of the command line to the form of its member. */
@@ -174,8 +174,8 @@ export const inputOf = Effect.fnUntraced(function*(
 ) {
   const input: { [member: string]: unknown } = {}
   for (const [member, field] of Object.entries(fields)) {
-    // Secrets are read last, when nothing else can be refused (`SecretInput.ts`).
-    if (field.isSecret === true) continue
+    // Secrets and files are read last, when nothing else can be refused (`SecretInput.ts`, `FileInput.ts`).
+    if (field.isSecret === true || field.isFile === true) continue
     const given = yield* givenFor(cli, member, read)
     // A flag without a value counts as absent if it was left out.
     const isAbsent = given === undefined || given === false ||

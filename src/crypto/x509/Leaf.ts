@@ -185,18 +185,28 @@ const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: 
   return out
 }
 
-/**
- * Encodes everything that depends only on the issuer. The URLs are ASCII. If an array is empty, its extension is left
- * out. The certificate and the key must belong together, which `loadCa` checks.
- */
-export const makeLeafIssuer = (issuer: {
+/** The public part of an issuer. The URLs are ASCII. If an array is empty, its extension is left out. */
+export interface IssuerParts {
   readonly issuerCertDer: Uint8Array
-  readonly privateKey: KeyObject
   readonly crlDistributionPoints: ReadonlyArray<string>
   readonly caIssuerUrls: ReadonlyArray<string>
-}): Result.Result<LeafIssuer, UnsupportedIssuer> =>
+}
+
+/**
+ * Encodes everything that depends only on the issuer. The certificate and the key must belong together, which `loadCa`
+ * checks.
+ */
+export const makeLeafIssuer = (
+  issuer: IssuerParts & { readonly privateKey: KeyObject }
+): Result.Result<LeafIssuer, UnsupportedIssuer> =>
+  Result.flatMap(makeCaKey(issuer.privateKey), (signer) => leafIssuerWith(issuer, signer))
+
+/** Makes an issuer whose leaves look like those of {@link makeLeafIssuer}, but have no signature. It needs no key. */
+export const makeDraftIssuer = (issuer: IssuerParts): Result.Result<LeafIssuer, UnsupportedIssuer> =>
+  leafIssuerWith(issuer, { algorithm: ALGORITHMS.p256.identifier, sign: () => Effect.succeed(Uint8Array.of(0)) })
+
+const leafIssuerWith = (issuer: IssuerParts, signer: CaKey): Result.Result<LeafIssuer, UnsupportedIssuer> =>
   Result.gen(function*() {
-    const signer = yield* makeCaKey(issuer.privateKey)
     const certificate = yield* Result.mapError(
       readCertificate(issuer.issuerCertDer),
       (fault) => new UnsupportedIssuer({ detail: `a certificate that is not decodable: ${fault.detail}` })

@@ -35,7 +35,7 @@ const isWish = ({ notAfter, notBefore }: Wish): boolean => notAfter !== undefine
  * Returns the validity that a local CA grants for a kind of certificate. `issuer` is absent if the certificate of the CA cannot be
  * read at present.
  */
-const windowOf = (
+export const windowOf = (
   { validitySeconds }: CertificateKind,
   issuer: Issuer | undefined,
   { notAfter, notBefore }: Wish,

@@ -25,6 +25,7 @@ export interface Issuer {
   /** The SHA-256 of the CA's certificate, in lower-case hexadecimal. */
   readonly sha256: string
   readonly keyType: CaMaterial["keyType"]
+  readonly nameConstraints: CaMaterial["nameConstraints"]
   /** The start of the CA certificate's validity, in epoch seconds. */
   readonly notBefore: number
   readonly notAfter: number
@@ -96,7 +97,16 @@ export class Issuers extends Context.Service<Issuers, {
             Effect.fromResult(loadCa({ certificatePem: text, privateKeyPem: undefined })),
             ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
           )
-          const { anchorPem, certificates, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
+          const {
+            anchorPem,
+            certificates,
+            fingerprint: sha256,
+            issuerId: id,
+            keyType,
+            nameConstraints,
+            notAfter,
+            notBefore
+          } = ca
           const certificate = certificates[0] ?? new Uint8Array()
           const subject = lineOf(ca.subjectText)
           const firstToEnd = { notAfter: ca.firstToEnd.notAfter, subject: lineOf(ca.firstToEnd.subjectText) }
@@ -109,6 +119,7 @@ export class Issuers extends Context.Service<Issuers, {
             subject,
             sha256,
             keyType,
+            nameConstraints,
             notBefore,
             notAfter,
             firstToEnd

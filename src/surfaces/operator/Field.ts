@@ -56,6 +56,8 @@ export interface Field<A> {
   readonly isBlankAbsent?: boolean
   /** Whether the value is secret. A secret is never part of a query or of a command line. */
   readonly isSecret?: boolean
+  /** Whether the command line gives the path of a file with the value. Octets that are not text are sent as base64url. */
+  readonly isFile?: boolean
 }
 
 /** The members of an act, by name. */

@@ -6,6 +6,7 @@ import { configurationActs } from "./acts/ConfigurationActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { expiringActs } from "./acts/ExpiringActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
+import { kindActs } from "./acts/KindActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
 import { notificationActs } from "./acts/NotificationActs.ts"
 import { operatorActs } from "./acts/OperatorActs.ts"
@@ -33,6 +34,7 @@ const all = [
   notificationActs,
   nonceActs,
   profileActs,
+  kindActs,
   configurationActs,
   serviceActs,
   healthActs,

@@ -7,6 +7,7 @@ import { configurationRoutes } from "./handlers/ConfigurationPage.ts"
 import { eabRoutes } from "./handlers/EabPages.ts"
 import { expiringRoutes } from "./handlers/ExpiringPage.ts"
 import { jobRoutes } from "./handlers/JobPages.ts"
+import { kindRoutes } from "./handlers/KindPages.ts"
 import { nonceRoutes } from "./handlers/NoncePage.ts"
 import { notificationRoutes } from "./handlers/NotificationPages.ts"
 import { operatorRoutes } from "./handlers/OperatorPages.ts"
@@ -39,6 +40,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...workerRoutes,
     ...authorityRoutes(config),
     ...profileRoutes(config),
+    ...kindRoutes,
     ...configurationRoutes(resolved),
     ...nonceRoutes(config),
     ...operatorRoutes(config),

@@ -43,6 +43,7 @@ describe("the routes that may lag", () => {
     assert.deepStrictEqual(must.map(({ pattern }) => pattern).toSorted(), [
       "/api/cas",
       "/api/config",
+      "/api/kinds",
       "/api/nonces",
       "/api/openapi.json",
       "/api/profiles",
@@ -59,6 +60,7 @@ describe("the routes that may lag", () => {
       "/ui/orders/{id}/chain.pem",
       "/ui/profiles",
       "/ui/profiles/{name}/filter",
+      "/ui/profiles/{profile}/kinds",
       "/ui/workers"
     ])
   })

@@ -22,6 +22,7 @@ const issuer: Issuer = {
   subject: "CN=<b>A CA</b>\u202e",
   sha256: "cd".repeat(32),
   keyType: "ecdsa-p256",
+  nameConstraints: [],
   notBefore: startsAt - day,
   notAfter: startsAt + 365 * day,
   firstToEnd: { notAfter: startsAt + 365 * day, subject: "CN=<b>A CA</b>\u202e" }

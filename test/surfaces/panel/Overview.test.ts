@@ -46,6 +46,7 @@ const issuer = (notAfter: number) => ({
   subject: "CN=CA",
   sha256: "cd",
   keyType: "ecdsa-p256" as const,
+  nameConstraints: [],
   notBefore: 0,
   notAfter: notAfter + 1000 * day,
   firstToEnd: { notAfter, subject: "CN=Upper" }

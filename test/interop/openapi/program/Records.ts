@@ -153,6 +153,7 @@ export const otherReads = async (caller: Program) => {
   const { items: [profile] } = await done(caller.GET("/api/profiles"))
   check(profile?.name === "default", "there is no profile")
   await done(caller.GET("/api/profiles/{name}/filter", { params: { path: { name: profile.name } } }))
+  await done(caller.GET("/api/kinds", { params: { query: { profile: profile.name } } }))
   await done(caller.GET("/api/cas"))
   await done(caller.GET("/api/config"))
   await done(caller.GET("/api/search", { params: { query: { q: "example" } } }))

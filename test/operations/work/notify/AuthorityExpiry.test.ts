@@ -34,6 +34,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
   subject: `CN=${id}`,
   sha256: "cd",
   keyType: "ecdsa-p256",
+  nameConstraints: [],
   notBefore: 0,
   notAfter: notAfter + 1000 * daySeconds,
   firstToEnd: { notAfter, subject: "CN=Upper" }
