@@ -338,6 +338,18 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     at: { name: "default" },
     others: ["other", "closed", "none", "Default"]
   },
+  { noun: "kinds", route: "GET /api/kinds", by: "viewer", query: profile },
+  {
+    noun: "kinds",
+    route: "POST /api/kinds/try",
+    by: "operator",
+    body: {
+      csr: { good: "AAAA", odd: ["", "-", 1] },
+      profile: { good: "default", odd: ["closed", "none"] },
+      kind: { good: "default", odd: ["bogus", ""] },
+      names: { good: ["www.example.org"], odd: [[], [""], "www.example.org"] }
+    }
+  },
   { noun: "configuration", route: "GET /api/config", by: "viewer", query: profile },
   { noun: "authorities", route: "GET /api/cas", by: "viewer" },
   {

@@ -298,6 +298,16 @@ const commands: ReadonlyArray<CommandEntry> = [
       ...json
     }
   },
+  { noun: "kinds", command: "kinds list", flags: { ...profile, ...json } },
+  {
+    noun: "kinds",
+    command: "kinds try",
+    args: ["request"],
+    others: ["none"],
+    needs: { profile: ["default", "closed", "none"], name: ["www.example.org", "-"] },
+    flags: { kind: ["default", "bogus"], ...json },
+    files: { request: "AAAA\n" }
+  },
   { noun: "configuration", command: "config check" },
   { noun: "configuration", command: "config show", flags: { ...profile, ...json } },
   { noun: "notifications", command: "notify list", flags: { ...paging, ...json } },

@@ -147,6 +147,7 @@ const pages: ReadonlyArray<PageEntry> = [
   one("/ui/authorities/{issuer}/ca.crl", "authorities", issuer),
   at("/ui/profiles", "profiles"),
   one("/ui/profiles/{name}/filter", "profiles", "default", ["other", "closed", "none"]),
+  one("/ui/profiles/{profile}/kinds", "kinds", "default", ["other", "closed", "none"]),
   at("/ui/configuration", "configuration", { query: profile }),
   at("/ui/nonces", "nonces", { query: { done: ["swept", "x"], removed: ["3", "x"] } }),
   at("/ui/operators", "operators", {
@@ -250,6 +251,11 @@ const forms: ReadonlyArray<FormEntry> = [
       event: ["certificate_issued", "bogus"],
       profile: ["default", "__admin__", "none"]
     }
+  }),
+  form("/ui/profiles/{profile}/kinds/try", "kinds", "default", {
+    on: "/ui/profiles/default/kinds",
+    fields: { csr: ["AAAA", "-"], kind: ["default", "bogus"], names: ["www.example.org", "-"] },
+    others: ["none"]
   }),
   form("/ui/notifications/run", "notifications", "", {
     on: "/ui/notifications",

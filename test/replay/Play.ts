@@ -17,6 +17,7 @@ export const nouns = [
   "upstream",
   "certificates",
   "profiles",
+  "kinds",
   "configuration",
   "authorities",
   "notifications",

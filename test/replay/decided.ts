@@ -276,5 +276,18 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^operators\.cli: admin user list: --bogus/,
     reason: "The flags are in the order of the members."
   },
-  { plays: /^tokens\.cli: admin token create: --allow "x"/, reason: "A refusal says which of the addresses is none." }
+  { plays: /^tokens\.cli: admin token create: --allow "x"/, reason: "A refusal says which of the addresses is none." },
+  { plays: /^kinds\./, reason: "Routes, commands and pages that there were not." },
+  {
+    plays:
+      /^(?:orders\.api: (?:GET \/api\/orders(?:\/export|\/\{id\})? |POST \/api\/orders\/\{id\}\/revoke |DELETE \/api\/orders\/\{id\} (?:with HEAD|fuzz 23)$)|accounts\.api: GET \/api\/accounts\/\{id\}\/orders |orders\.panel: GET \/ui\/orders\/export |orders\.cli: order (?:list|show|export): )/,
+    reason: "An order has its kind of certificate."
+  },
+  {
+    plays: /^expiring\.(?:api: GET \/api\/expiring|panel: GET \/ui\/expiring\/export |cli: order list --expiring-in: )/,
+    reason: "A certificate that expires has its kind."
+  },
+  { plays: /^profiles\.cli: filter explain: /, reason: "A request has the kind of certificate of its order." },
+  { plays: /^profiles\.panel: GET \/ui\/profiles /, reason: "Each profile links to its kinds of certificates." },
+  { plays: /^service\.cli: (?:-h|--help)$/, reason: "There is a command for kinds of certificates." }
 ]

@@ -195,6 +195,7 @@ export const lines = {
   ...linesOf.operations,
   ...linesOf.settings,
   ...linesOf.eab,
+  ...linesOf.kinds,
   ...linesOf.orders,
   ...linesOf.debugging,
   ...linesOf.renewal,
