@@ -40,7 +40,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...workerRoutes,
     ...authorityRoutes(config),
     ...profileRoutes(config),
-    ...kindRoutes,
+    ...kindRoutes(config),
     ...configurationRoutes(resolved),
     ...nonceRoutes(config),
     ...operatorRoutes(config),
