@@ -289,5 +289,10 @@ export const decided: ReadonlyArray<Decided> = [
   },
   { plays: /^profiles\.cli: filter explain: /, reason: "A request has the kind of certificate of its order." },
   { plays: /^profiles\.panel: GET \/ui\/profiles /, reason: "Each profile links to its kinds of certificates." },
-  { plays: /^service\.cli: (?:-h|--help)$/, reason: "There is a command for kinds of certificates." }
+  { plays: /^service\.cli: (?:-h|--help)$/, reason: "There is a command for kinds of certificates." },
+  {
+    plays:
+      /^credentials\.(?:api: GET \/api\/eab\/\{kid\} with PUT|cli: eab create: --bogus|panel: (?:GET|POST) \/ui\/eab\/[0-9a-f-]{36})/,
+    reason: "A credential says what its accounts may ask for, and this can be changed."
+  }
 ]
