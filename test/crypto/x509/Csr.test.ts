@@ -506,6 +506,28 @@ describe("common names", () => {
     assert.isUndefined(ofRequest(csr, ["other"]))
     assert.isUndefined(ofRequest(accepted(csrOf({})), ["a.example.com"]))
   })
+  it("include the common name that the kind of the certificate wants", () => {
+    const [short, long] = ["a".repeat(64 - 8) + ".example", "a".repeat(65 - 8) + ".example"]
+    const some = accepted(csrOf({ extensions: [sanOf(dns(long), dns(short), dns("b.example"))] }))
+    const own = accepted(csrOf({
+      extensions: [sanOf(dns(long), dns(short), dns("b.example"))],
+      subject: seq(cn(utf8("B.example")))
+    }))
+    const all = [long, short, "b.example"]
+    const every = () => true
+    assert.deepStrictEqual(all.map(({ length }) => length), [65, 64, 9])
+    assert.strictEqual(leafCommonName(some, all, "first", every), short, "the first of at most 64 octets")
+    assert.strictEqual(leafCommonName(own, all, "first", every), "b.example", "that of the CSR comes first")
+    assert.strictEqual(leafCommonName(own, [short], "first", every), short, "which must be a name of the order")
+    assert.isUndefined(leafCommonName(some, [long], "first", every))
+    assert.isUndefined(leafCommonName(some, all, "first", () => false))
+    assert.strictEqual(leafCommonName(some, all, "first", (name) => name !== short), "b.example")
+    assert.isUndefined(leafCommonName(some, all, "request", every))
+    assert.strictEqual(leafCommonName(own, all, "request", every), "b.example")
+    assert.isUndefined(leafCommonName(own, all, "request", (name) => name !== "b.example"))
+    for (const csr of [some, own]) assert.isUndefined(leafCommonName(csr, all, "never", every))
+    assert.strictEqual(leafCommonName(some, ["*.example", "b.example"], "first", every), "*.example")
+  })
 })
 
 describe("checkCsrNames", () => {

@@ -63,12 +63,12 @@ const leafBy = (
   return pem("CERTIFICATE", seq(signed, algorithms.ecdsa, bitString(sign("sha256", signed, issuer.key))))
 }
 
-const check = (chain: string, csrSubject: Uint8Array = seq()) =>
+const check = (chain: string, csrSubject: Uint8Array = seq(), mayLackServerAuth = false) =>
   checkChain(chain, {
     spki: spkiOf(ecKey),
     names: [name],
     now: madeAt,
-    request: { csr: csrOf({ subject: csrSubject, extensions: [sanOf(dns(name))] }), mayLackServerAuth: false }
+    request: { csr: csrOf({ subject: csrSubject, extensions: [sanOf(dns(name))] }), mayLackServerAuth }
   })
 
 /** Returns the fault of a leaf with these extensions. */
@@ -155,6 +155,19 @@ describe("a leaf that another CA made", () => {
     assert.strictEqual(withExtensions(purposes("2.5.29.37.0")), "usages")
     assert.strictEqual(withExtensions(ext("2.5.29.37", hexed("0500"))), "usages")
     assert.strictEqual(withExtensions(constraints("3000"), constraints("30030101ff")), "usages")
+  })
+
+  it("may be for TLS clients alone only if the kind allows that, and then for nothing else", () => {
+    const ofAnotherKind = (...uses: ReadonlyArray<string>) =>
+      check(leafBy(root, { extensions: [purposes(...uses)] }), seq(), true)
+    assert.strictEqual(withExtensions(purposes(clientAuth)), "usages")
+    assert.isUndefined(ofAnotherKind(clientAuth))
+    assert.isUndefined(ofAnotherKind(serverAuth))
+    assert.isUndefined(ofAnotherKind(clientAuth, serverAuth))
+    assert.strictEqual(ofAnotherKind(codeSigning), "usages")
+    assert.strictEqual(ofAnotherKind(clientAuth, codeSigning), "usages")
+    assert.strictEqual(ofAnotherKind(), "usages")
+    assert.strictEqual(ofAnotherKind("2.5.29.37.0"), "usages")
   })
 
   it("is refused if its common name is not a name of the order", () => {

@@ -1,6 +1,7 @@
 import { describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result } from "effect"
 import * as fc from "fast-check"
+import { spawnSync } from "node:child_process"
 import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -8,8 +9,10 @@ import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
 import { decode, Tag } from "../../../src/crypto/asn1/DerReader.ts"
 import { isSigned, readCertificate, schemeOf } from "../../../src/crypto/x509/Certificate.ts"
+import { keyPurposes } from "../../../src/crypto/x509/KeyPurpose.ts"
 import type { LeafRequest } from "../../../src/crypto/x509/Leaf.ts"
 import { keyIdentifier, makeCaKey, serialFrom, validityWindow } from "../../../src/crypto/x509/Leaf.ts"
+import { leafContent } from "../../../src/crypto/x509/LeafContent.ts"
 import { lintLeaf } from "../../../src/crypto/x509/Lint.ts"
 import { isFull } from "../../support/Full.ts"
 import { prop } from "../../support/Property.ts"
@@ -55,6 +58,16 @@ const verify = (ca: TestCa, leaf: Uint8Array, host: string, at: number): string 
       caFile,
       leafFile
     ]).toString()
+  })
+
+/** Returns whether openssl accepts the chain of a leaf for a purpose. */
+const isFor = (ca: TestCa, leaf: Uint8Array, purpose: string): boolean =>
+  withDirectory((directory) => {
+    const [caFile, leafFile] = [join(directory, "ca.pem"), join(directory, "leaf.pem")]
+    writeFileSync(caFile, ca.certificatePem)
+    writeFileSync(leafFile, pem("CERTIFICATE", leaf))
+    const words = ["verify", "-attime", String(NOW), "-purpose", purpose, "-CAfile", caFile, leafFile]
+    return spawnSync("openssl", words).status === 0
   })
 
 const textOf = (leaf: Uint8Array): string =>
@@ -133,6 +146,90 @@ describe("leaves", () => {
       const text = textOf(yield* caOfType("ecdsa-p256").issuer.build(requestOf({ commonName: "a.example.com" })))
       assert.include(text, "Subject: CN=a.example.com")
       assert.match(text, /X509v3 Subject Alternative Name: ?\n/)
+    }))
+
+  for (
+    const [what, facts, shown] of [
+      [
+        "two usages, two policies and a subject",
+        {
+          usages: [keyPurposes.server_auth, keyPurposes.client_auth],
+          policies: ["1.3.6.1.4.1.55555.1.300", "2.23.140.1.2.1"],
+          subject: [
+            { type: "2.5.4.6", value: "CH" },
+            { type: "2.5.4.8", value: "Zürich" },
+            { type: "2.5.4.10", value: "Bäcker, \"Söhne\" + Co = 🍞" }
+          ]
+        },
+        [
+          /Extended Key Usage: ?\n +TLS Web Server Authentication, TLS Web Client Authentication\n/,
+          /Certificate Policies: ?\n +Policy: 1\.3\.6\.1\.4\.1\.55555\.1\.300\n +Policy: 2\.23\.140\.1\.2\.1\n/
+        ]
+      ],
+      [
+        "usages of which one is only a number",
+        { usages: ["1.3.6.1.4.1.311.20.2.2", "2.999.1", keyPurposes.email_protection], policies: [], subject: [] },
+        [/Extended Key Usage: ?\n +Microsoft Smartcard Login, 2\.999\.1, E-mail Protection\n/]
+      ],
+      [
+        "time stamping",
+        { usages: [keyPurposes.time_stamping], policies: [], subject: [] },
+        [/Extended Key Usage: critical\n +Time Stamping\n/]
+      ],
+      [
+        "time stamping and code signing",
+        { usages: [keyPurposes.time_stamping, keyPurposes.code_signing], policies: [], subject: [] },
+        [/Extended Key Usage: ?\n +Time Stamping, Code Signing\n/]
+      ]
+    ] as const
+  ) {
+    it.effect(`have the content of their kind, as openssl, pkijs and the lint read it (${what})`, () =>
+      Effect.gen(function*() {
+        const ca = caOfType("ecdsa-p256")
+        for (const commonName of [undefined, "a.example.com"]) {
+          const request = requestOf({ content: leafContent(facts), commonName })
+          const leaf = yield* ca.issuer.build(request)
+          assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
+          assert.deepStrictEqual(new X509Certificate(leaf).keyUsage, [...facts.usages])
+          const text = textOf(leaf)
+          for (const pattern of shown) assert.match(text, pattern)
+          const isCritical = facts.subject.length === 0 && commonName === undefined
+          assert.match(text, isCritical ? /Alternative Name: critical\n/ : /Alternative Name: ?\n/)
+          const judged = pkijs.Certificate.fromBER(new Uint8Array(leaf))
+          assert.deepStrictEqual(Buffer.from(judged.toSchema(true).toBER(false)), Buffer.from(leaf))
+          assert.deepStrictEqual(
+            judged.subject.typesAndValues.map(({ type, value }) => ({ type, value: value.valueBlock.value })),
+            [...facts.subject, ...commonName === undefined ? [] : [{ type: "2.5.4.3", value: commonName }]]
+          )
+          const parsed = (wanted: string) =>
+            judged.extensions?.find(({ extnID }) => extnID === wanted)?.parsedValue as unknown
+          assert.deepStrictEqual((parsed("2.5.29.37") as pkijs.ExtKeyUsage).keyPurposes, [...facts.usages])
+          const policies = parsed("2.5.29.32") as pkijs.CertificatePolicies | undefined
+          assert.deepStrictEqual(
+            policies?.certificatePolicies.map(({ policyIdentifier }) => policyIdentifier) ?? [],
+            [...facts.policies]
+          )
+        }
+      }))
+  }
+
+  it.effect("of a kind are accepted by openssl for the purposes that they have, and for no others", () =>
+    Effect.gen(function*() {
+      const ca = caOfType("ecdsa-p256")
+      const accepted = Effect.fnUntraced(function*(...usages: ReadonlyArray<string>) {
+        const content = leafContent({ usages, policies: [], subject: [] })
+        const leaf = yield* ca.issuer.build(requestOf({ content }))
+        return ["sslserver", "sslclient", "smimesign", "timestampsign"].filter((purpose) => isFor(ca, leaf, purpose))
+      })
+      assert.deepStrictEqual(yield* accepted(keyPurposes.server_auth), ["sslserver"])
+      assert.deepStrictEqual(yield* accepted(keyPurposes.client_auth), ["sslclient"])
+      assert.deepStrictEqual(yield* accepted(keyPurposes.client_auth, keyPurposes.server_auth), [
+        "sslserver",
+        "sslclient"
+      ])
+      assert.deepStrictEqual(yield* accepted(keyPurposes.email_protection), ["smimesign"])
+      assert.deepStrictEqual(yield* accepted(keyPurposes.time_stamping), ["timestampsign"])
+      assert.deepStrictEqual(yield* accepted(keyPurposes.time_stamping, keyPurposes.server_auth), ["sslserver"])
     }))
 
   it.effect("omit extensions that are not configured", () =>

@@ -17,8 +17,9 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { kindOf } from "../../support/Kinds.ts"
 import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
+import type { Paths } from "../../support/ScriptedRelay.ts"
 import { noUpdates, refusal, relaySettings } from "../../support/ScriptedRelay.ts"
-import { ca, upstreamWith } from "../../support/ScriptedUpstream.ts"
+import { ca, directory as upstreamDirectory, upstreamWith } from "../../support/ScriptedUpstream.ts"
 import { useTests } from "../../support/UseTests.ts"
 
 const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: signerOf(local_ca) })
@@ -50,6 +51,21 @@ const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSet
   mkdirSync(own)
   return settingsIn(own, more)
 }
+
+/** Makes the backend of a profile that relays to an upstream with these answers, for kinds of certificates. */
+const relayedWith =
+  (directory: string, paths: Paths) => (kinds: { readonly [name: string]: { readonly upstream: string } }) => {
+    const { web } = upstreamWith({
+      "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }],
+      ...paths
+    })
+    const relay = relaySettings({ account_key_path: join(directory, "account.key") })
+    const signer = { ...signerOf(settingsIn(directory)), backend: "relay" as const, relay }
+    const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), Scripts.layer)
+    return Effect.scoped(
+      Layer.build(Layer.provide(Backends.layer([{ name: "r", signer, certificates: { kinds } }]), world))
+    )
+  }
 
 describe("the backends of the profiles", () => {
   test(
@@ -83,6 +99,41 @@ describe("the backends of the profiles", () => {
         yield* Effect.flip((yield* signers.of(name)).revoke?.(Buffer.from("leaf"), 0) ?? Effect.die("no relay"))
         assert.strictEqual(told().at(-1)?.["profile"], name)
       }
+    }))
+
+  const offering = (...names: ReadonlyArray<string>) => ({
+    json: { ...upstreamDirectory, meta: { profiles: Object.fromEntries(names.map((name) => [name, "d"])) } }
+  })
+
+  for (
+    const [what, offers, said] of [
+      ["offers other profiles", offering("classic", "tls"), "classic, tls"],
+      ["offers no profiles", { json: upstreamDirectory }, "none"],
+      ["offers a profile that has the name of a member of every object", offering("constructor"), "constructor"]
+    ] as const
+  ) {
+    test(`are not made if a kind asks for a profile and the upstream ${what}, and the refusal names them`, (directory) =>
+      Effect.gen(function*() {
+        const build = relayedWith(directory, { "/directory": [offers] })
+        const refused = yield* Effect.flip(build({ default: { upstream: "" }, short: { upstream: "toString" } }))
+        assert.isTrue(refused._tag === "ProfileUnusable" && refused.isOutside && refused.mayPass)
+        assert.strictEqual(
+          refused.message,
+          `Profile r: certificates.kinds.short.upstream: the upstream offers no profile toString, but ${said}.`
+        )
+        yield* build({ default: { upstream: "" }, short: { upstream: "" } })
+      }))
+  }
+
+  test("are made if the upstream offers the profiles of all kinds, or if it has made an account and does not answer now", (directory) =>
+    Effect.gen(function*() {
+      const all = offering("classic", "shortlived")
+      const kinds = { default: { upstream: "classic" }, short: { upstream: "shortlived" } }
+      yield* relayedWith(directory, { "/directory": [all] })(kinds)
+      const more = { ...kinds, long: { upstream: "longlived" } }
+      const refused = yield* Effect.flip(relayedWith(directory, { "/directory": [all] })(more))
+      assert.include(refused.message, "certificates.kinds.long.upstream")
+      yield* relayedWith(directory, { "/directory": [{ unsent: true }] })(more)
     }))
 
   test("are kept at a reload unless the network settings have changed", (directory) =>

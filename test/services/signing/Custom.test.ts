@@ -9,6 +9,8 @@ import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import { parseCsr } from "../../../src/crypto/x509/Csr.ts"
 import { findLeaf } from "../../../src/crypto/x509/FoundLeaf.ts"
+import { keyPurposes } from "../../../src/crypto/x509/KeyPurpose.ts"
+import { leafContent } from "../../../src/crypto/x509/LeafContent.ts"
 import { Scripts } from "../../../src/engine/host/Scripts.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
@@ -19,6 +21,7 @@ import type { CustomSettings } from "../../../src/services/signing/SignerScript.
 import { cn, csrOf, dns, ext, hexed, openssl, pem, sanOf, seq, utf8 } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { newPrivateKey } from "../../support/Graph.ts"
+import { kindOf } from "../../support/Kinds.ts"
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { longEnough } from "../../support/LongEnough.ts"
 import { makeCa } from "../../support/Openssl.ts"
@@ -305,6 +308,44 @@ describe("the check of the chain that a program prints refuses", () => {
     Effect.map(chainFor(request), (chain) => {
       const [, issuer = ""] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
       return chain + issuer.repeat(98)
+    }))
+})
+
+describe("the kind of a certificate", () => {
+  const kindsOf = (name: string) =>
+    kindOf(
+      `[profiles.p]
+signer = { backend = "custom", custom.script_path = "/signer" }
+certificates.kinds.default.description = "d"
+certificates.kinds.client.description = "c"
+`,
+      name
+    )
+  const clientsOnly = leafContent({ usages: [keyPurposes.client_auth], policies: [], subject: [] })
+
+  it.live("decides whether a program may print a certificate for TLS clients alone", () =>
+    Effect.gen(function*() {
+      const kind = { ...kindsOf("client"), content: clientsOnly }
+      const chain = yield* chainFor({ ...request, kind })
+      const leaf = new X509Certificate(chain)
+      assert.deepStrictEqual(leaf.keyUsage, [keyPurposes.client_auth])
+      const issued = yield* issueBy(printing(chain), undefined, { ...request, kind: kindsOf("client") })
+      assert.strictEqual(issued.chain, chain)
+      const refused = yield* failureOf(printing(chain), undefined, { ...request, kind: kindsOf("default") })
+      assert.strictEqual(refused.cause, "chain_rejected")
+      assert.match(refused.detail, /^the chain failed the check usages: /)
+      assert.strictEqual(refused.records[0]?.fields["cert_serial"], leaf.serialNumber.toLowerCase())
+    }))
+
+  it.live("is on the standard input of the program", () =>
+    Effect.gen(function*() {
+      const seen = join(freshDirectory(), "stdin")
+      yield* failureOf(shellScript(`cat > '${seen}'; env >> '${seen}.env'; exit 1`), undefined, {
+        ...request,
+        kind: kindsOf("client")
+      })
+      assert.deepInclude(JSON.parse(readFileSync(seen, "utf8")), { certificate_kind: "client" })
+      assert.notMatch(readFileSync(`${seen}.env`, "utf8"), /KIND/)
     }))
 })
 

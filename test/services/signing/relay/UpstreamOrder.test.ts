@@ -81,6 +81,29 @@ describe("an order at a correct upstream", () => {
       }
     }))
 
+  it.effect("names the profile that the kind asks for, and none if the kind asks for none", () =>
+    Effect.gen(function*() {
+      for (const [upstreamProfile, member] of [["shortlived", { profile: "shortlived" }], ["", {}]] as const) {
+        const { asked, ended } = yield* play({}, { upstreamProfile, deadline: 9_000_000 })
+        assert.strictEqual(ended._tag, "Success")
+        assert.deepStrictEqual(payloadAt(asked, "/order"), {
+          identifiers: [{ type: "dns", value: "a.example" }],
+          ...member
+        })
+      }
+    }))
+
+  it.effect("fails with what the upstream says if the upstream no longer has the profile", () =>
+    Effect.gen(function*() {
+      const no = { status: 400, json: { type: `${urn}invalidProfile`, detail: "the profile shortlived is gone" } }
+      const { failure, posts } = yield* failureOf({ "/order": [no] }, {
+        upstreamProfile: "shortlived",
+        deadline: 900_000
+      })
+      assert.deepInclude(failure, { _tag: "UpstreamRefused", type: "invalidProfile" })
+      assert.strictEqual(posts.filter((path) => path === "/order").length, 1)
+    }))
+
   const replaced = { certId: "key.serial", orderUrl: `${ca}/order/0` }
   const renewing = { "/directory": [{ json: { ...directory, renewalInfo: `${ca}/renewal` } }] }
   const names = { identifiers: [{ type: "dns", value: "a.example" }] }
@@ -122,6 +145,17 @@ describe("an order at a correct upstream", () => {
       })
       assert.deepInclude(both.failure, { _tag: "UpstreamRefused", type: "caa" })
       assert.deepStrictEqual(both.kept, ["asked 1", "asked 0"], "nothing was opened, with or without")
+    }))
+
+  it.effect("names the profile again if the upstream refuses replaces", () =>
+    Effect.gen(function*() {
+      const no = { status: 409, json: { type: `${urn}alreadyReplaced`, detail: "replaced already" } }
+      const { asked, posts } = yield* play(
+        { ...renewing, "/order": [no, ...honest["/order"] ?? []] },
+        { replaced, upstreamProfile: "shortlived" }
+      )
+      assert.strictEqual(posts.filter((path) => path === "/order").length, 2)
+      assert.deepStrictEqual(payloadAt(asked, "/order"), { ...names, profile: "shortlived" })
     }))
 
   it.effect("is an order in the account's list only if the listed order has no other dates", () =>
