@@ -2,6 +2,7 @@ import type * as Result from "effect/Result"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { DNS_NAME, latin1, only } from "./Certificate.ts"
+import type { SubjectAttribute } from "./LeafContent.ts"
 
 /** The subtrees in a CA certificate that limit the names of leaves. They are in lower case. */
 export interface NameConstraints {
@@ -16,11 +17,10 @@ export interface NameConstraints {
 }
 
 /**
- * The subjects of leaves that a directoryName covers. The subject of a leaf is one common name, or empty. An empty
- * directoryName covers "every" subject. A directoryName that is one common name covers that name. Any other
- * directoryName is longer than the subject of a leaf, and covers "none".
+ * A directoryName as the text of its relative names. It covers every subject that begins with these relative names, so
+ * an empty directoryName covers all.
  */
-type DirectoryBase = "every" | "none" | { readonly commonName: string }
+type DirectoryBase = ReadonlyArray<string>
 
 interface Subtrees {
   readonly names: ReadonlyArray<string>
@@ -59,26 +59,36 @@ const readSubtrees = (list: DerReader): Subtrees => {
 }
 
 const readDirectoryBase = (reader: DerReader): DirectoryBase => {
+  const found: Array<string> = []
   const relatives = reader.enter(Tag.sequence)
-  if (!relatives.more) return "every"
-  const attributes = relatives.enter(Tag.set)
-  const attribute = attributes.enter(Tag.sequence)
-  const type = attribute.oid()
-  const value = latin1(attribute.content(attribute.next)).trim().toLowerCase()
-  return type === COMMON_NAME && !attributes.more && !relatives.more ? { commonName: value } : "none"
+  while (relatives.more) {
+    const texts: Array<string> = []
+    const attributes = relatives.enter(Tag.set)
+    while (attributes.more) {
+      const attribute = attributes.enter(Tag.sequence)
+      texts.push(textOf(attribute.oid(), latin1(attribute.content(attribute.next))))
+    }
+    // No text of one attribute has a line feed, so several attributes equal no relative name of a leaf.
+    found.push(texts.join("\n"))
+  }
+  return found
 }
 
-const COMMON_NAME = "2.5.4.3"
+/** Returns an attribute as a text that is equal for values that differ only in case and blanks (RFC 5280 section 7.1). */
+const textOf = (type: string, value: string): string =>
+  `${type}=${value.replaceAll(/[\t-\r ]+/g, " ").replaceAll(/^ | $/g, "").toLowerCase()}`
 
 /**
- * Returns whether a leaf may have this common name as its subject under these constraints. The name is in lower case.
- * An empty subject needs no check, because all names are then in the subjectAltName.
+ * Returns whether a leaf may have this subject under these constraints. An empty subject needs no check, because all
+ * names are then in the subjectAltName.
  */
-export const permitsCommonName = (
+export const permitsSubject = (
   constraints: ReadonlyArray<Pick<NameConstraints, "permittedSubjects" | "excludedSubjects">>,
-  commonName: string
+  subject: ReadonlyArray<SubjectAttribute>
 ): boolean => {
-  const covers = (base: DirectoryBase) => base === "every" || (base !== "none" && base.commonName === commonName)
+  if (constraints.length === 0 || subject.length === 0) return true
+  const texts = subject.map(({ type, value }) => textOf(type, latin1(Buffer.from(value))))
+  const covers = (base: DirectoryBase) => base.every((text, at) => text === texts[at])
   return constraints.every(({ excludedSubjects, permittedSubjects }) =>
     !excludedSubjects.some(covers) && (permittedSubjects === undefined || permittedSubjects.some(covers))
   )

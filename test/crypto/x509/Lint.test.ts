@@ -4,12 +4,14 @@ import { createHash, generateKeyPairSync, sign } from "node:crypto"
 import { assert, beforeAll } from "vitest"
 import { readCertificate } from "../../../src/crypto/x509/Certificate.ts"
 import { checkChain } from "../../../src/crypto/x509/Chain.ts"
+import { keyPurposes } from "../../../src/crypto/x509/KeyPurpose.ts"
 import type { LeafRequest } from "../../../src/crypto/x509/Leaf.ts"
+import { leafContent } from "../../../src/crypto/x509/LeafContent.ts"
 import type { LintCheck } from "../../../src/crypto/x509/Lint.ts"
 import { lintLeaf } from "../../../src/crypto/x509/Lint.ts"
 import {
   nameConstraintsViolation,
-  permitsCommonName,
+  permitsSubject,
   readNameConstraints
 } from "../../../src/crypto/x509/NameConstraints.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
@@ -42,12 +44,23 @@ beforeAll(async () => {
   rsaCa = await makeCa("rsa-2048")
 })
 
+const timeStamping = "1.3.6.1.5.5.7.3.8"
+const policiesOf = (...policies: ReadonlyArray<string>) =>
+  ext("2.5.29.32", seq(...policies.map((policy) => seq(oid(policy)))))
+
 /** Every part of a leaf by name. The encoding does not use the service's code. */
 const partsOf = (request: LeafRequest) => {
   const digits = (at: number) => Buffer.from(`${new Date(at * 1000).toISOString().slice(2, 19).replace(/[-:T]/g, "")}Z`)
   const keyId = (octets: Uint8Array) => createHash("sha256").update(octets).digest().subarray(0, 20)
   const uris = (urls: ReadonlyArray<string>) => urls.map((url) => der(0x86, Buffer.from(url)))
   const spki: Uint8Array = request.spki
+  const { policies, subject, usages } = request.content
+  const subjects = [
+    ...subject.map(({ type, value }) =>
+      set(seq(oid(type), type === "2.5.4.6" ? der(0x13, Buffer.from(value)) : utf8(value)))
+    ),
+    ...request.commonName === undefined ? [] : [cn(utf8(request.commonName))]
+  ]
   return {
     version: der(0xa0, int(2n)) as Uint8Array,
     serial: der(0x02, request.serial) as Uint8Array,
@@ -56,10 +69,11 @@ const partsOf = (request: LeafRequest) => {
     issuer: ca.material.subject,
     notBefore: der(0x17, digits(request.notBefore)) as Uint8Array,
     notAfter: der(0x17, digits(request.notAfter)) as Uint8Array,
-    subject: (request.commonName === undefined ? seq() : seq(cn(utf8(request.commonName)))) as Uint8Array,
+    subject: seq(...subjects) as Uint8Array,
     spki,
     keyUsage: ext("2.5.29.15", hexed("03020780"), true) as Uint8Array,
-    extKeyUsage: ext("2.5.29.37", seq(oid("1.3.6.1.5.5.7.3.1"))) as Uint8Array,
+    extKeyUsage: ext("2.5.29.37", seq(...usages.map(oid)), usages.join() === timeStamping) as Uint8Array,
+    policies: (policies.length === 0 ? Buffer.alloc(0) : policiesOf(...policies)) as Uint8Array,
     ski: ext("2.5.29.14", der(0x04, keyId(spki.subarray(spki.length - 65)))) as Uint8Array,
     aki: ext("2.5.29.35", seq(der(0x80, ca.material.keyIdentifier))) as Uint8Array,
     crldp: ext("2.5.29.31", seq(seq(der(0xa0, der(0xa0, ...uris(CRL_URLS)))))) as Uint8Array,
@@ -67,14 +81,14 @@ const partsOf = (request: LeafRequest) => {
       "1.3.6.1.5.5.7.1.1",
       seq(...uris(CA_URLS).map((url) => seq(oid("1.3.6.1.5.5.7.48.2"), url)))
     ) as Uint8Array,
-    san: ext("2.5.29.17", seq(...request.names.map(dns)), request.commonName === undefined) as Uint8Array,
+    san: ext("2.5.29.17", seq(...request.names.map(dns)), subjects.length === 0) as Uint8Array,
     more: [] as ReadonlyArray<Uint8Array>
   }
 }
 type Parts = ReturnType<typeof partsOf>
 
 const assemble = (parts: Parts, key = ca.privateKey): Buffer => {
-  const { aia, aki, crldp, extKeyUsage, keyUsage, more, san, ski } = parts
+  const { aia, aki, crldp, extKeyUsage, keyUsage, more, policies, san, ski } = parts
   const signed = seq(
     parts.version,
     parts.serial,
@@ -83,7 +97,7 @@ const assemble = (parts: Parts, key = ca.privateKey): Buffer => {
     seq(parts.notBefore, parts.notAfter),
     parts.subject,
     parts.spki,
-    der(0xa3, seq(keyUsage, extKeyUsage, ski, aki, crldp, aia, san, ...more))
+    der(0xa3, seq(keyUsage, extKeyUsage, policies, ski, aki, crldp, aia, san, ...more))
   )
   return seq(signed, parts.outer, bitString(sign("sha256", signed, key)))
 }
@@ -195,6 +209,117 @@ describe("lintLeaf", () => {
     assert.strictEqual(lint(assemble(partsOf(tooLong)), tooLong), "subject")
   })
 
+  const kinds = {
+    mutual: {
+      usages: [keyPurposes.server_auth, keyPurposes.client_auth],
+      policies: ["1.3.6.1.4.1.55555.1", "2.23.140.1.2.1"],
+      subject: [{ type: "2.5.4.6", value: "CH" }, { type: "2.5.4.10", value: "Bäcker & Söhne" }]
+    },
+    stamps: { usages: [keyPurposes.time_stamping], policies: [], subject: [] }
+  }
+  const ofKind = (kind: keyof typeof kinds, more: Partial<LeafRequest> = {}) =>
+    requestOf({ content: leafContent(kinds[kind]), ...more })
+
+  it("accepts a leaf of another kind that other code has built", () => {
+    for (const one of [ofKind("mutual"), ofKind("mutual", { commonName: "a.example.com" }), ofKind("stamps")]) {
+      assert.isUndefined(lint(assemble(partsOf(one)), one))
+    }
+  })
+
+  const [server, client] = kinds.mutual.usages.map(oid)
+  const [first, second] = kinds.mutual.policies
+  const usagesOf = (...usages: ReadonlyArray<Uint8Array | undefined>) =>
+    ext("2.5.29.37", seq(...usages.map((usage) => usage ?? none)))
+  const [country, organization] = [
+    set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH")))),
+    set(seq(oid("2.5.4.10"), utf8("Bäcker & Söhne")))
+  ]
+  const ofMutual: ReadonlyArray<readonly [string, LintCheck, (parts: Parts) => Partial<Parts>]> = [
+    ["its usages in another order", "extended_key_usage", () => ({ extKeyUsage: usagesOf(client, server) })],
+    ["one usage more", "extended_key_usage", () => ({ extKeyUsage: usagesOf(server, client, oid(timeStamping)) })],
+    ["one usage less", "extended_key_usage", () => ({ extKeyUsage: usagesOf(server) })],
+    ["a usage twice", "extended_key_usage", () => ({ extKeyUsage: usagesOf(server, server) })],
+    ["critical usages", "extended_key_usage", () => ({
+      extKeyUsage: ext("2.5.29.37", seq(server ?? none, client ?? none), true)
+    })],
+    ["no policies", "certificate_policies", () => ({ policies: none })],
+    ["a missing policy", "certificate_policies", () => ({ policies: policiesOf(first ?? "") })],
+    ["its policies in another order", "certificate_policies", () => ({
+      policies: policiesOf(second ?? "", first ?? "")
+    })],
+    ["one policy more", "certificate_policies", () => ({
+      policies: policiesOf(first ?? "", second ?? "", "2.5.29.32.0")
+    })],
+    ["critical policies", "certificate_policies", () => ({
+      policies: ext("2.5.29.32", seq(...kinds.mutual.policies.map((policy) => seq(oid(policy)))), true)
+    })],
+    ["a policy with qualifiers", "certificate_policies", () => ({
+      policies: ext(
+        "2.5.29.32",
+        seq(seq(oid(first ?? ""), seq(seq(oid("1.3.6.1.5.5.7.2.2"), seq()))), seq(oid(second ?? "")))
+      )
+    })],
+    ["an empty subject", "subject", () => ({ subject: seq() })],
+    ["another organization", "subject", () => ({
+      subject: seq(country, set(seq(oid("2.5.4.10"), utf8("Other"))))
+    })],
+    ["its subject in another order", "subject", () => ({ subject: seq(organization, country) })],
+    ["one attribute of the subject less", "subject", () => ({ subject: seq(organization) })],
+    ["a common name that is not of the request", "subject", () => ({
+      subject: seq(country, organization, cn(utf8("a.example.com")))
+    })],
+    ["a country in another string type", "subject", () => ({
+      subject: seq(set(seq(oid("2.5.4.6"), utf8("CH"))), organization)
+    })],
+    ["its subject in one relative name", "subject", () => ({
+      subject: seq(set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))), seq(oid("2.5.4.10"), utf8("Bäcker & Söhne"))))
+    })],
+    ["another attribute in a relative name", "subject", () => ({
+      subject: seq(set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))), seq(oid("2.5.4.7"), utf8("x"))), organization)
+    })],
+    ["a third part in an attribute", "subject", () => ({
+      subject: seq(country, set(seq(oid("2.5.4.10"), utf8("Bäcker & Söhne"), hexed("0500"))))
+    })],
+    ["a critical SAN beside a subject", "san", () => ({
+      san: ext("2.5.29.17", seq(...request.names.map(dns)), true)
+    })]
+  ]
+  for (const [name, check, change] of ofMutual) {
+    it(`reports as ${check} a leaf of another kind with ${name}`, () => {
+      const one = ofKind("mutual")
+      const parts = partsOf(one)
+      assert.strictEqual(lint(assemble({ ...parts, ...change(parts) }), one), check)
+    })
+  }
+
+  it("reports as extended_key_usage time stamping that is not critical, and critical usages beside time stamping", () => {
+    const alone = ofKind("stamps")
+    const parts = partsOf(alone)
+    assert.strictEqual(
+      lint(assemble({ ...parts, extKeyUsage: usagesOf(oid(timeStamping)) }), alone),
+      "extended_key_usage"
+    )
+    const usages = [keyPurposes.time_stamping, keyPurposes.server_auth]
+    const beside = requestOf({ content: leafContent({ usages, policies: [], subject: [] }) })
+    assert.isUndefined(lint(assemble(partsOf(beside)), beside))
+    const extKeyUsage = ext("2.5.29.37", seq(...usages.map(oid)), true)
+    assert.strictEqual(lint(assemble({ ...partsOf(beside), extKeyUsage }), beside), "extended_key_usage")
+  })
+
+  it("reports what a leaf of one kind has if the request is for another kind", () => {
+    for (
+      const [made, wanted, check] of [
+        ["mutual", "stamps", "subject"],
+        ["stamps", "mutual", "subject"]
+      ] as const
+    ) {
+      const serial = request.serial
+      const leaf = assemble(partsOf(ofKind(made, { serial })))
+      assert.strictEqual(lint(leaf, ofKind(wanted, { serial })), check)
+    }
+    assert.strictEqual(lint(assemble(partsOf(ofKind("stamps", { serial: request.serial })))), "extended_key_usage")
+  })
+
   it("reports as key_usage a leaf with a key of ML-DSA and any other usage than digitalSignature, whatever the request says", () => {
     const spki = spkiOf(generateKeyPairSync("ml-dsa-44").privateKey)
     const keyId = createHash("sha256").update(spki.subarray(spki.length - 1312)).digest().subarray(0, 20)
@@ -304,12 +429,12 @@ describe("name constraints", () => {
     assert.isTrue(excluded("", "any.test"))
   })
 
-  it("apply to the common name if they are for directory names, because a leaf has no other subject", () => {
+  it("apply to the subject if they are for directory names", () => {
     const directory = (...relatives: ReadonlyArray<Uint8Array>) => der(0xa4, seq(...relatives))
     const country = set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
     const both = set(seq(oid("2.5.4.3"), utf8("a.test")), seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
     const permits = (permitted: ReadonlyArray<Uint8Array>, excluded: ReadonlyArray<Uint8Array> = []) =>
-      permitsCommonName([Result.getOrThrow(read(permitted, excluded))], "a.test")
+      permitsSubject([Result.getOrThrow(read(permitted, excluded))], [{ type: "2.5.4.3", value: "a.test" }])
     assert.isTrue(permits([dns("b.test"), ip]), "those of other types do not")
     assert.isFalse(permits([directory(country)]))
     assert.isFalse(permits([directory(cn(utf8("b.test")))]))
@@ -321,8 +446,38 @@ describe("name constraints", () => {
     assert.isFalse(permits([], [directory(cn(utf8("a.test")))]))
     assert.isFalse(permits([], [directory()]))
     assert.isFalse(permits([directory()], [directory()]))
-    assert.isTrue(permitsCommonName([], "a.test"))
+    assert.isTrue(permitsSubject([], [{ type: "2.5.4.3", value: "a.test" }]))
     assert.isTrue(Result.isFailure(read([der(0xa4, hexed("0500"))], [])))
+  })
+
+  it("for directory names cover subjects of several attributes that begin with theirs", () => {
+    const organization = (value: Uint8Array) => set(seq(oid("2.5.4.10"), value))
+    const country = set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
+    const subject = [
+      { type: "2.5.4.6", value: "CH" },
+      { type: "2.5.4.10", value: "Bäcker  &  Söhne" },
+      { type: "2.5.4.3", value: "a.test" }
+    ]
+    const covers = (...relatives: ReadonlyArray<Uint8Array>) => {
+      const base = der(0xa4, seq(...relatives))
+      const [isPermitted, isExcluded] = [
+        permitsSubject([Result.getOrThrow(read([base], []))], subject),
+        !permitsSubject([Result.getOrThrow(read([], [base]))], subject)
+      ]
+      assert.strictEqual(isPermitted, isExcluded)
+      return isPermitted
+    }
+    assert.isTrue(covers())
+    assert.isTrue(covers(country))
+    assert.isTrue(covers(country, organization(utf8(" bäcker & söhne "))))
+    assert.isTrue(covers(country, organization(utf8("BäCKER & SöHNE")), cn(utf8("A.test"))))
+    assert.isFalse(covers(organization(utf8("Bäcker & Söhne"))), "it is not the first attribute")
+    assert.isFalse(covers(cn(utf8("a.test"))), "a fixed subject precedes the common name")
+    assert.isFalse(covers(country, organization(utf8("Bäcker"))))
+    assert.isFalse(covers(set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))), seq(oid("2.5.4.10"), utf8("x")))))
+    const refusesAll = [Result.getOrThrow(read([], [der(0xa4, seq())]))]
+    assert.isFalse(permitsSubject(refusesAll, subject))
+    assert.isTrue(permitsSubject(refusesAll, []), "an empty subject")
   })
 
   it("apply from every certificate of the chain, and the name that violates them is returned", () => {

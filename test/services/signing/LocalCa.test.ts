@@ -6,16 +6,17 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
+import type { Csr } from "../../../src/crypto/x509/Csr.ts"
 import { parseCsr } from "../../../src/crypto/x509/Csr.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
 import type { LocalCaSettings } from "../../../src/services/signing/LocalCa.ts"
-import type { Issued } from "../../../src/services/signing/Signer.ts"
+import type { Issued, IssueRequest } from "../../../src/services/signing/Signer.ts"
 import { cn, csrOf, der, ext, oid, openssl, seq, set, spkiOf, utf8 } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
-import { usualKind } from "../../support/Kinds.ts"
+import { kindOf, usualKind } from "../../support/Kinds.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
 import { effectProp } from "../../support/Property.ts"
@@ -158,6 +159,79 @@ describe("a leaf", () => {
         writeFileSync(leafFile ?? "", leaf.toString())
         const words = `verify -no-CApath -x509_strict -attime ${madeAt} -CAfile`.split(" ")
         assert.include(openssl([...words, rootFile ?? "", leafFile ?? ""]).toString(), "OK")
+      }
+    }))
+})
+
+describe("the subject of a leaf", () => {
+  const kinds = (more: string) => kindOf(`[profiles.p]\n${more}`)
+  const subjectOf = (settings: LocalCaSettings, kind: IssueRequest["kind"], of: ReadonlyArray<string>, csr?: Csr) =>
+    Effect.map(
+      Effect.flatMap(
+        LocalCa.make(settings),
+        ({ issue }) => issue(issueRequest(of, { kind, ...csr === undefined ? {} : { csr } }))
+      ),
+      (issued) => leafOf(issued).subject
+    )
+  const long = `${"a".repeat(57)}.example`
+
+  test("has the common name that its kind wants, which has at most 64 octets", (settings) =>
+    Effect.gen(function*() {
+      const [first, never, request] = ["first", "never", "request"].map((source) =>
+        kinds(`certificates.kinds.default.common_name = "${source}"`)
+      )
+      if (first === undefined || never === undefined || request === undefined) return assert.fail("no kind")
+      const csr = Result.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("b.example"))) })))
+      for (
+        const [kind, of, ownCsr, subject] of [
+          [first, [long, "b.example"], undefined, "CN=b.example"],
+          [first, [long], undefined, undefined],
+          [first, [long.slice(1), "b.example"], csr, "CN=b.example"],
+          [first, [long.slice(1), "b.example"], undefined, `CN=${long.slice(1)}`],
+          [never, ["b.example"], csr, undefined],
+          [request, ["b.example"], csr, "CN=b.example"],
+          [request, ["a.example", "b.example"], undefined, undefined]
+        ] as const
+      ) assert.strictEqual(yield* subjectOf(settings, kind, of, ownCsr), subject)
+    }))
+
+  test("has a common name beside a fixed subject only if the CA's name constraints permit both", (settings) =>
+    Effect.gen(function*() {
+      const corp = `certificates.kinds.default = { common_name = "first", subject.organization = "Corp" }`
+      const organization = (name: string) => set(seq(oid("2.5.4.10"), utf8(name)))
+      const constrained = (tag: number, ...relatives: ReadonlyArray<Uint8Array>) =>
+        supply(
+          settings,
+          foreignCa({
+            name: "Constrained CA",
+            more: [ext("2.5.29.30", seq(der(tag, seq(der(0xa4, seq(...relatives))))), true)]
+          })
+        )
+      const kind = kinds(corp)
+      const [rootFile = "", leafFile = ""] = ["root", "leaf"].map((file) => join(settings.cert_path, `../${file}.pem`))
+      const found = Effect.gen(function*() {
+        const signer = yield* LocalCa.make(settings)
+        const leaf = leafOf(yield* signer.issue(issueRequest(["a.example"], { kind })))
+        writeFileSync(rootFile, readFileSync(settings.cert_path))
+        writeFileSync(leafFile, leaf.toString())
+        const words = `verify -no-CApath -x509_strict -attime ${madeAt} -CAfile`.split(" ")
+        assert.include(openssl([...words, rootFile, leafFile]).toString(), "OK")
+        return leaf.subject
+      })
+      constrained(0xa0, organization("CORP"))
+      assert.strictEqual(yield* found, "O=Corp\nCN=a.example")
+      constrained(0xa1, organization("Other"))
+      assert.strictEqual(yield* found, "O=Corp\nCN=a.example")
+      constrained(0xa1, organization("Corp"), cn(utf8("a.example")))
+      assert.strictEqual(yield* found, "O=Corp")
+      for (const [tag, name] of [[0xa0, "Other"], [0xa1, "Corp"]] as const) {
+        constrained(tag, organization(name))
+        const refused = yield* Effect.flip(found)
+        assert.strictEqual(refused._tag, "CsrRejected")
+        assert.strictEqual(
+          refused._tag === "CsrRejected" ? refused.detail : "",
+          "The CA may not issue with the subject of the kind default: its name constraints forbid it."
+        )
       }
     }))
 })
