@@ -104,9 +104,9 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
     const now = yield* currentSeconds
     yield* emit("local_ca_loaded", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter), key_type: ca.keyType })
     if (isSuppliedRoot(ca, settings)) yield* emit("local_ca_is_root", { issuer: ca.issuerId })
-    if (end < now + settings.leaf_validity_days * daySeconds) {
-      yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
-    }
+    const expiring = emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
+    let isExpiryTold = end < now + settings.leaf_validity_days * daySeconds
+    if (isExpiryTold) yield* expiring
 
     const issued = IssuedCrl.make(settings.crl_path, ca.publicKey)
     const trouble = Effect.gen(function*() {
@@ -137,6 +137,11 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       }
       const { discardedRequest, notAfter, notBefore } = window.success
       if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
+      // The lifetime of a kind may exceed leaf_validity_days, and a service that runs for long does not load the CA again.
+      if (!isExpiryTold && notAfter === end && end < now + kind.validitySeconds) {
+        isExpiryTold = true
+        yield* expiring
+      }
       const serial = serialFrom(yield* entropy.bytes(16))
       const leafRequest = {
         spki: csr.spki,

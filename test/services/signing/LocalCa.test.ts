@@ -308,6 +308,50 @@ describe("the validity of a leaf", () => {
       assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired")
     }))
 
+  test("of a kind that lives longer than the CA ends with the first certificate of the chain, and the log says so once", (settings) =>
+    Effect.gen(function*() {
+      const end = madeAt + 100 * daySeconds
+      const root = foreignCa({ name: "Root" })
+      const upper = foreignCa({ name: "Upper CA", issuer: root, notAfter: end })
+      const issuing = foreignCa({ name: "Issuing CA", issuer: upper, notAfter: madeAt + 400 * daySeconds })
+      supply(settings, issuing, upper.certificatePem + root.certificatePem)
+      const told = () =>
+        records.filter(({ event }) => event === "local_ca_expiring").map(({ fields }) => fields["not_after"])
+      const year = kindOf(`[profiles.p]\ncertificates.kinds.default.validity = "365d"`)
+      const signer = yield* LocalCa.make(settings)
+      const endOf = (more: Partial<IssueRequest>) =>
+        Effect.map(signer.issue(issueRequest(names, more)), (issued) => {
+          assert.strictEqual(seconds(leafOf(issued).validTo), issued.notAfter)
+          return issued.notAfter
+        })
+      assert.strictEqual(yield* endOf({}), madeAt + 90 * daySeconds)
+      assert.strictEqual(yield* endOf({ kind: year, notAfter: madeAt + daySeconds }), madeAt + daySeconds)
+      assert.deepStrictEqual(told(), [], "the CA has shortened no leaf yet")
+      assert.strictEqual(yield* endOf({ kind: year }), end)
+      assert.deepStrictEqual(told(), [new Date(end * 1000).toISOString()])
+      assert.strictEqual(yield* endOf({ kind: year }), end)
+      yield* TestClock.setTime((madeAt + 11 * daySeconds) * 1000)
+      assert.strictEqual(yield* endOf({}), end)
+      assert.strictEqual(told().length, 1, "the warning is not repeated")
+      const again = yield* LocalCa.make(settings)
+      assert.strictEqual(told().length, 2, "the CA is loaded again")
+      yield* again.issue(issueRequest(names, { kind: year }))
+      assert.strictEqual(told().length, 2)
+    }))
+
+  test("is shortened with a warning if the CA was loaded long before", (settings) =>
+    Effect.gen(function*() {
+      supply(settings, foreignCa({ name: "Root", notAfter: madeAt + 100 * daySeconds }))
+      const signer = yield* LocalCa.make(settings)
+      const isTold = () => eventsOf(records).includes("local_ca_expiring")
+      yield* TestClock.setTime((madeAt + 10 * daySeconds) * 1000)
+      yield* signer.issue(issueRequest(names))
+      assert.isFalse(isTold(), "the leaf and the CA end together")
+      yield* TestClock.setTime((madeAt + 10 * daySeconds + 1) * 1000)
+      yield* signer.issue(issueRequest(names))
+      assert.isTrue(isTold())
+    }))
+
   test("is not granted by a CA that has expired since it was loaded", (settings) =>
     Effect.gen(function*() {
       const caEnd = madeAt + daySeconds
