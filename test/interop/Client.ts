@@ -32,6 +32,8 @@ export interface Workplace {
   readonly trust: string
   /** The credential that the profile requires of a client that opens an account. */
   readonly credential?: Credential
+  /** The kind of certificate that the client names in its orders, if it names one. */
+  readonly kind?: string
 }
 
 /** A real ACME client, with its features and how each is used. Features that the client lacks are absent. */

@@ -18,6 +18,7 @@ import { forwarderCommands, playForwarders } from "./Forwarders.ts"
 import { frontCommands, playFronts } from "./Fronts.ts"
 import { guideCommands, playGuides } from "./guides/Guides.ts"
 import { otherVersions } from "./guides/Tried.ts"
+import { kindCommands, playKinds } from "./kinds/NamedKinds.ts"
 import { mailCommands, playMail } from "./mail/Mail.ts"
 import { playMlDsa } from "./mldsa/MlDsa.ts"
 import type { NameServer } from "./NameServer.ts"
@@ -38,8 +39,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 /*
  * `npm run interop` plays every scenario that clients in Debian's versions support, with the built server, on SQLite
  * and on PostgreSQL. BIND answers queries for names. It also plays the recipes for forwarders, the reverse proxies,
- * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, and lets another
- * library judge keys of ML-DSA. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
+ * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, lets another
+ * library judge keys of ML-DSA, and lets clients and servers of others judge kinds of certificates. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
@@ -166,6 +167,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("upstreams") ? upstreamCommands(false) : [],
     ...isChosen("mail") ? mailCommands : [],
     ...isChosen("ml-dsa") ? pythonCommands : [],
+    ...isChosen("kinds") ? kindCommands : [],
     "named",
     "nsupdate",
     "openssl"
@@ -198,6 +200,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("mail") ? [() => playMail(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("systemd") ? [() => playUnits(say)] : [],
         ...isChosen("ml-dsa") ? [() => playMlDsa(say)] : [],
+        ...isChosen("kinds") ? [() => playKinds(nameServer, say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
       const [driven, played, guided] = await Promise.all([

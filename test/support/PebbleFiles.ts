@@ -15,8 +15,17 @@ export interface PebbleFiles {
   readonly privateKey: string
 }
 
+/** The certificate profiles that a Pebble offers, by name. Versions before 2.6 know none. */
+export interface PebbleProfiles {
+  readonly [name: string]: { readonly description: string; readonly validityPeriod: number }
+}
+
 /** Writes the files of one Pebble on loopback, which validates http-01 at `httpPort`. */
-export const writePebbleFiles = async (directory: string, httpPort = 5002): Promise<PebbleFiles> => {
+export const writePebbleFiles = async (
+  directory: string,
+  httpPort = 5002,
+  profiles?: PebbleProfiles
+): Promise<PebbleFiles> => {
   const [certificate, privateKey] = [join(directory, "cert.pem"), join(directory, "key.pem")]
   const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost".split(" ")
   const names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
@@ -34,7 +43,8 @@ export const writePebbleFiles = async (directory: string, httpPort = 5002): Prom
         httpPort,
         tlsPort: 5001,
         ocspResponderURL: "",
-        externalAccountBindingRequired: false
+        externalAccountBindingRequired: false,
+        ...profiles === undefined ? {} : { profiles }
       }
     })
   )

@@ -41,6 +41,7 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
     ...at.credential === undefined
       ? []
       : [`MDExternalAccountBinding ${at.credential.kid} ${at.credential.hmacKey}`],
+    ...at.kind === undefined ? [] : [`MDProfile ${at.kind}`, "MDProfileMandatory on"],
     `MDPortMap http:${at.httpPort} https:${at.alpnPort}`,
     `MDCAChallenges ${at.challenge}`,
     `MDChallengeDns01 ${dns}`,
@@ -58,13 +59,18 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
   ].join("\n")
 }
 
-/** Runs Apache until it has a certificate, and then reloads Apache so that it uses the certificate. */
-const run = async (at: Workplace, names: Names, renewWindow: string) => {
+const ready = /resuming normal operations/
+
+const started = (at: Workplace, names: Names, renewWindow: string) => {
   mkdirSync(join(at.home, "run"), { recursive: true })
   const config = join(at.home, "apache.conf")
   writeFileSync(config, configurationFor(at, names, renewWindow))
-  const ready = /resuming normal operations/
-  const apache = await startForeground("apache2", ["-f", config, "-D", "FOREGROUND"], { cwd: at.home, ready })
+  return startForeground("apache2", ["-f", config, "-D", "FOREGROUND"], { cwd: at.home, ready })
+}
+
+/** Runs Apache until it has a certificate, and then reloads Apache so that it uses the certificate. */
+const run = async (at: Workplace, names: Names, renewWindow: string) => {
+  const apache = await started(at, names, renewWindow)
   try {
     await apache.waitFor(/AH10059/)
     apache.signal("SIGUSR1")
@@ -92,4 +98,14 @@ export const apache: Client = {
     return readFileSync(join(kept, file), "utf8")
   },
   binds: true
+}
+
+/** Lets Apache order until its log has a line like this. Apache itself never stops after a refusal. */
+export const apacheUntil = async (at: Workplace, names: Names, said: RegExp): Promise<void> => {
+  const apache = await started(at, names, "33%")
+  try {
+    await apache.waitFor(said)
+  } finally {
+    await apache.stop()
+  }
 }

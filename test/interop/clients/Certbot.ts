@@ -40,7 +40,8 @@ export const certbotOf = (name: string, program: Program): Client => ({
   challenges: ["http-01", "dns-01"],
   issue: (at, names) => {
     const domains = names.flatMap((name) => ["-d", name])
-    const { credential } = at
+    const { credential, kind } = at
+    const profile = kind === undefined ? [] : ["--required-profile", kind]
     const bound = credential === undefined ? [] : ["--eab-kid", credential.kid, "--eab-hmac-key", credential.hmacKey]
     return run(
       program,
@@ -49,6 +50,7 @@ export const certbotOf = (name: string, program: Program): Client => ({
       ...how(at),
       ...domains,
       ...bound,
+      ...profile,
       "--agree-tos",
       "--no-eff-email",
       "-m",
