@@ -292,7 +292,7 @@ export const decided: ReadonlyArray<Decided> = [
   { plays: /^service\.cli: (?:-h|--help)$/, reason: "There is a command for kinds of certificates." },
   {
     plays:
-      /^credentials\.(?:api: GET \/api\/eab\/\{kid\} with (?:PUT|OPTIONS)|cli: eab create: --bogus|panel: (?:GET|POST) "?\/ui\/eab\/[0-9a-f-]{36})/,
+      /^credentials\.(?:api: (?:GET|DELETE) \/api\/eab\/\{kid\} with (?:PUT|OPTIONS)|cli: eab create: --bogus|panel: (?:GET|POST) "?\/ui\/eab\/[0-9a-f-]{36})/,
     reason: "A credential says what its accounts may ask for, and this can be changed."
   }
 ]

@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Csr } from "../../crypto/x509/Csr.ts"
-import { leafCommonName, parseCsr } from "../../crypto/x509/Csr.ts"
+import { parseCsr } from "../../crypto/x509/Csr.ts"
 import { draftLeaf } from "../../crypto/x509/LeafDraft.ts"
-import { nameConstraintsViolation, permitsCommonName } from "../../crypto/x509/NameConstraints.ts"
 import { notGranted } from "../../crypto/x509/RequestedExtensions.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { BadCsr, Malformed, ProfileDegraded } from "../../domain/AcmeError.ts"
@@ -13,6 +12,7 @@ import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import { rulesOf, runsScriptsForNames } from "../../services/policy/Policies.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
+import { permittedCommonName } from "../../services/signing/PermittedNames.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { mostNames } from "../acme/Limits.ts"
 import { acceptAll } from "../acme/OrderedNames.ts"
@@ -61,10 +61,10 @@ const drafted = Effect.fnUntraced(function*(
   const issuer = (yield* Issuers).of(name)
   if (issuer === undefined) return yield* new ProfileDegraded()
   const { certificate, nameConstraints } = issuer
-  const foreign = nameConstraintsViolation(nameConstraints, names)
-  if (foreign !== undefined) {
-    return yield* new BadCsr({ detail: `The CA may not issue for ${foreign}: its name constraints forbid it.` })
-  }
+  const commonName = yield* Effect.mapError(
+    permittedCommonName(nameConstraints, { csr, kind, names }),
+    ({ detail }) => new BadCsr({ detail })
+  )
   const now = yield* currentSeconds
   const window = windowOf(kind, issuer, { notBefore: undefined, notAfter: undefined }, { now, orderedAt: now })
   if (Result.isFailure(window)) return yield* new ProfileDegraded()
@@ -76,7 +76,7 @@ const drafted = Effect.fnUntraced(function*(
     spki: csr.spki,
     keyType: csr.keyType,
     names,
-    commonName: leafCommonName(csr, names, kind.commonName, (one) => permitsCommonName(nameConstraints, one)),
+    commonName,
     content: kind.content,
     serial: Uint8Array.of(1),
     notBefore: window.success.notBefore,

@@ -5,11 +5,8 @@ import { Entropy } from "../../crypto/Entropy.ts"
 import { datesFault } from "../../crypto/x509/CaMaterial.ts"
 import { checkChain } from "../../crypto/x509/Chain.ts"
 import { makeCrlSigner } from "../../crypto/x509/Crl.ts"
-import { leafCommonName } from "../../crypto/x509/Csr.ts"
 import { makeLeafIssuer, serialFrom, validityWindow } from "../../crypto/x509/Leaf.ts"
 import { lintLeaf } from "../../crypto/x509/Lint.ts"
-import type { NameConstraints } from "../../crypto/x509/NameConstraints.ts"
-import { nameConstraintsViolation, permitsSubject } from "../../crypto/x509/NameConstraints.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
@@ -22,8 +19,9 @@ import {
   loadForSigning
 } from "./CaFiles.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
-import type { DirectSigner, IssueRequest } from "./Signer.ts"
-import { CsrRejected, SigningFailed } from "./Signer.ts"
+import { permittedCommonName } from "./PermittedNames.ts"
+import type { DirectSigner } from "./Signer.ts"
+import { SigningFailed } from "./Signer.ts"
 
 /** The keys of `signer.local_ca`. */
 export interface LocalCaSettings extends CaFileSettings {
@@ -36,8 +34,6 @@ export interface LocalCaSettings extends CaFileSettings {
 }
 
 const daySeconds = 86_400
-const COMMON_NAME = "2.5.4.3"
-
 const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
 
 /**
@@ -50,29 +46,6 @@ export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnu
     const detail = ca && (yield* IssuedCrl.make(settings.crl_path, ca.publicKey).trouble)
     if (detail !== undefined) return yield* new CaFilesUnusable({ detail, isOutside: true, isLoaded: true })
   })
-
-/** Returns the common name of a leaf. Refuses names and a subject that the name constraints of the CA forbid. */
-const permittedCommonName = Effect.fnUntraced(
-  function*(constraints: ReadonlyArray<NameConstraints>, { csr, kind, names }: IssueRequest) {
-    const foreign = nameConstraintsViolation(constraints, names)
-    if (foreign !== undefined) {
-      return yield* new CsrRejected({ detail: `The CA may not issue for ${foreign}: its name constraints forbid it.` })
-    }
-    const { subject } = kind.content
-    const commonName = leafCommonName(
-      csr,
-      names,
-      kind.commonName,
-      (name) => permitsSubject(constraints, [...subject, { type: COMMON_NAME, value: name }])
-    )
-    if (commonName === undefined && !permitsSubject(constraints, subject)) {
-      return yield* new CsrRejected({
-        detail: `The CA may not issue with the subject of the kind ${kind.name}: its name constraints forbid it.`
-      })
-    }
-    return commonName
-  }
-)
 
 /**
  * Makes a signer with a local key (docs/decisions/local-ca.md). If the CA does not exist, makes the CA first. The parts
