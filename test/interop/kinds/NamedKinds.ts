@@ -36,6 +36,9 @@ export const kindCommands: ReadonlyArray<string> = [
 const [serverAuth, clientAuth] = ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]
 const daySeconds = 86_400
 
+/** How long a start may take until it is refused. */
+const longestStartMillis = 60_000
+
 /** The lifetimes of the profiles of Pebble, in seconds. */
 const lives = { classic: 90 * daySeconds, shortlived: 6 * daySeconds }
 
@@ -231,7 +234,7 @@ const unofferedByPebble = async ({ pebbleUrl, quote, trusted }: Stage): Promise<
   const { code, records, stderr } = await runToEnd(["serve"], {
     config: relayed(pebbleUrl, "longlived"),
     env: { NODE_EXTRA_CA_CERTS: trusted }
-  })
+  }, longestStartMillis)
   const said = [stderr, ...records.map((record) => JSON.stringify(record))].join("\n")
   const refusal =
     "certificates.kinds.short.upstream: the upstream offers no profile longlived, but classic, shortlived."

@@ -52,20 +52,21 @@ const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSet
   return settingsIn(own, more)
 }
 
+type Kinds = { readonly [name: string]: { readonly upstream: string } }
+
 /** Makes the backend of a profile that relays to an upstream with these answers, for kinds of certificates. */
-const relayedWith =
-  (directory: string, paths: Paths) => (kinds: { readonly [name: string]: { readonly upstream: string } }) => {
-    const { web } = upstreamWith({
-      "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }],
-      ...paths
-    })
-    const relay = relaySettings({ account_key_path: join(directory, "account.key") })
-    const signer = { ...signerOf(settingsIn(directory)), backend: "relay" as const, relay }
-    const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), Scripts.layer)
-    return Effect.scoped(
-      Layer.build(Layer.provide(Backends.layer([{ name: "r", signer, certificates: { kinds } }]), world))
-    )
-  }
+const relayedBy = (directory: string, paths: Paths) => {
+  const { web } = upstreamWith({
+    "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }],
+    ...paths
+  })
+  const relay = relaySettings({ account_key_path: join(directory, "account.key") })
+  const signer = { ...signerOf(settingsIn(directory)), backend: "relay" as const, relay }
+  const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), Scripts.layer)
+  const layer = (kinds: Kinds, before?: Signers["Service"]["bySection"]) =>
+    Layer.provide(Backends.layer([{ name: "r", signer, certificates: { kinds } }], { before }), world)
+  return { layer, build: (kinds: Kinds) => Effect.scoped(Layer.build(layer(kinds))) }
+}
 
 describe("the backends of the profiles", () => {
   test(
@@ -114,7 +115,7 @@ describe("the backends of the profiles", () => {
   ) {
     test(`are not made if a kind asks for a profile and the upstream ${what}, and the refusal names them`, (directory) =>
       Effect.gen(function*() {
-        const build = relayedWith(directory, { "/directory": [offers] })
+        const { build } = relayedBy(directory, { "/directory": [offers] })
         const refused = yield* Effect.flip(build({ default: { upstream: "" }, short: { upstream: "toString" } }))
         assert.isTrue(refused._tag === "ProfileUnusable" && refused.isOutside && refused.mayPass)
         assert.strictEqual(
@@ -129,11 +130,22 @@ describe("the backends of the profiles", () => {
     Effect.gen(function*() {
       const all = offering("classic", "shortlived")
       const kinds = { default: { upstream: "classic" }, short: { upstream: "shortlived" } }
-      yield* relayedWith(directory, { "/directory": [all] })(kinds)
+      yield* relayedBy(directory, { "/directory": [all] }).build(kinds)
       const more = { ...kinds, long: { upstream: "longlived" } }
-      const refused = yield* Effect.flip(relayedWith(directory, { "/directory": [all] })(more))
+      const refused = yield* Effect.flip(relayedBy(directory, { "/directory": [all] }).build(more))
       assert.include(refused.message, "certificates.kinds.long.upstream")
-      yield* relayedWith(directory, { "/directory": [{ unsent: true }] })(more)
+      yield* relayedBy(directory, { "/directory": [{ unsent: true }] }).build(more)
+    }))
+
+  test("are kept at a reload with a kind whose profile the upstream has offered only since the start", (directory) =>
+    Effect.gen(function*() {
+      const [old, now] = [offering("classic"), offering("classic", "shortlived")]
+      const { layer } = relayedBy(directory, { "/directory": [old, old, now] })
+      const kinds = { default: { upstream: "classic" } }
+      const first = Context.get(yield* Layer.build(layer(kinds)), Signers)
+      const more = { ...kinds, short: { upstream: "shortlived" } }
+      const second = Context.get(yield* Layer.build(layer(more, first.bySection)), Signers)
+      assert.deepStrictEqual([...second.bySection.values()], [...first.bySection.values()])
     }))
 
   test("are kept at a reload unless the network settings have changed", (directory) =>

@@ -167,13 +167,18 @@ export const make = (
       }
     })
 
+    const currentDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
+      const directory = yield* readDirectory
+      yield* Ref.set(known, { directory, at: yield* currentMillis })
+      return directory
+    })
+
     const directory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
       const now = yield* currentMillis
       const found = yield* Ref.get(known)
-      if (found !== undefined && Math.abs(now - found.at) < directoryLife) return found.directory
-      const directory = yield* readDirectory
-      yield* Ref.set(known, { directory, at: now })
-      return directory
+      return found !== undefined && Math.abs(now - found.at) < directoryLife
+        ? found.directory
+        : yield* currentDirectory
     })
 
     const nonce: Effect.Effect<string, UpstreamFailed> = Effect.gen(function*() {
@@ -287,6 +292,8 @@ export const make = (
       Effect.tapError(asked, log)
     return {
       directory: told(directory),
+      /** Reads the directory again, whenever it was last read. */
+      currentDirectory: told(currentDirectory),
       post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         told(post(operation, url, payload, by)),
       /** Sends a signed request like `post`. A refusal is a useful result here, so only other failures are logged. */

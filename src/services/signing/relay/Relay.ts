@@ -273,7 +273,8 @@ export const make = (
           }
           return yield* taken(yield* judged(Effect.catch(fulfil(upstream, wanted, keeper), named<E>)))
         }),
-      upstreamProfiles: Effect.match(client.directory, {
+      // At a reload, the upstream may have offered a profile only since the directory was last read.
+      upstreamProfiles: Effect.match(client.currentDirectory, {
         onSuccess: ({ profiles }) => profiles,
         onFailure: () => undefined
       }),
