@@ -42,6 +42,7 @@ const members = [
   "order_id",
   "cert_serial",
   "identifiers",
+  "kind",
   "not_after",
   "replaces",
   "reason",

@@ -10,11 +10,17 @@ import { contacts, inBase64, long, only, revocation, short } from "./ToldWay.ts"
 
 /** Every way that is tested before the configuration changes. */
 export const certificateWays: ReadonlyArray<Way> = [
-  ...([["default", "signer_issue", "by a CA of its own"], ["script", "signer_issue", "by a script"], [
-    "relayed",
-    "signer_relay_issue",
-    undefined
-  ]] as const).map(([profile, entry, what]): Way => ({
+  ...([
+    ["default", "signer_issue", "by a CA of its own"],
+    ["script", "signer_issue", "by a script"],
+    [
+      "relayed",
+      "signer_relay_issue",
+      undefined
+    ],
+    ["kinds", "signer_issue_restricted", undefined],
+    ["relayed-kinds", "signer_relay_issue_restricted", undefined]
+  ] as const).map(([profile, entry, what]): Way => ({
     event: "certificate_issued",
     surface: "worker",
     entry,
@@ -162,6 +168,7 @@ export const endingWays: ReadonlyArray<Way> = [
         account_id: owner.id,
         cert_serial: leaf.serialNumber.toLowerCase(),
         identifiers: names,
+        kind: "default",
         not_after
       }]
       const reminded = { account_id: owner.id, total: 1, certificates }

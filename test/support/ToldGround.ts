@@ -49,6 +49,11 @@ export interface Means {
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
+/** Every order is of a kind that versions before kinds must not sign. */
+const kinds = `default = "mutual"
+kinds.default.description = "Servers"
+kinds.mutual.description = "Servers and clients"`
+
 const addedWith = (authority: string): string =>
   `[profiles.added.signer.local_ca]
 cert_path = "${authority}/ca.pem"
@@ -81,10 +86,31 @@ challenge.bypass = true
 backend = "relay"
 relay.directory_url = "${upstream.directoryUrl}"
 relay.poll_interval_ms = 50
+[profiles.kinds.certificates]
+${kinds}
+[profiles.relayed-kinds]
+challenge.bypass = true
+[profiles.relayed-kinds.certificates]
+${kinds}
+[profiles.relayed-kinds.signer]
+backend = "relay"
+relay.directory_url = "${upstream.directoryUrl}"
+relay.poll_interval_ms = 50
 [profiles.ending.notify.expiry]
 lead_days = ${isReloaded ? 14 : 0}
 to_contacts = ${isReloaded}
 ${isReloaded ? addedWith(authority) : ""}`
 
 /** The profiles that report something when the service starts. */
-export const startingProfiles = ["default", "bound", "script", "relayed", "ending"] as const
+export const startingProfiles = [
+  "default",
+  "bound",
+  "script",
+  "relayed",
+  "kinds",
+  "relayed-kinds",
+  "ending"
+] as const
+
+/** Returns the kind of certificate of the orders of a profile. */
+export const kindIn = (profile: string): string => profile.endsWith("kinds") ? "mutual" : "default"

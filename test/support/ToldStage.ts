@@ -22,7 +22,7 @@ import { freePort } from "./Ports.ts"
 import type { Server } from "./Server.ts"
 import { startServer } from "./Server.ts"
 import type { Means } from "./ToldGround.ts"
-import { factored, operators, password, profiles } from "./ToldGround.ts"
+import { factored, kindIn, operators, password, profiles } from "./ToldGround.ts"
 
 /*
  * A service with everything that causes notifications: a CA, a script that signs, a relay to an endpoint of the same
@@ -221,6 +221,7 @@ export class Stage {
           account_id: id,
           cert_serial: leaf.serialNumber.toLowerCase(),
           identifiers: names,
+          kind: kindIn(profile),
           not_after: Date.parse(leaf.validTo) / 1000,
           client_ip: "127.0.0.1"
         }
