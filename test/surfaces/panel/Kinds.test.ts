@@ -20,8 +20,8 @@ mutual.subject = { organization = "Example, Inc." }
 mutual.policies = ["1.3.6.1.4.1.99999.1"]
 `
 
-/** Provides a CA that is valid for ten years. */
-const withCa = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+/** Provides a CA that is valid for eleven days, and may not issue for some names. */
+const withCa = <A, E, R>(self: Effect.Effect<A, E, R>, ...excluded: ReadonlyArray<string>) =>
   Effect.flatMap(selfSigned("ca.example", startsAt), ({ cert }) =>
     Effect.provideService(self, Issuers, {
       bySection: new Map(),
@@ -34,7 +34,12 @@ const withCa = <A, E, R>(self: Effect.Effect<A, E, R>) =>
         subject: "CN=CA",
         sha256: "cd",
         keyType: "ecdsa-p256" as const,
-        nameConstraints: [],
+        nameConstraints: [{
+          permitted: undefined,
+          excluded,
+          permittedSubjects: undefined,
+          excludedSubjects: []
+        }],
         notBefore: 0,
         notAfter: startsAt + 1_000_000,
         firstToEnd: { notAfter: startsAt + 1_000_000, subject: "CN=CA" }
@@ -82,6 +87,16 @@ describe("the page of the kinds of certificates", () => {
       const bogus = yield* send(panel, held, `${path}/try`, { csr, kind: "bogus", names: "a.example" })
       assert.isTrue(isBeside(bogus, 400, "invalid_status"), bogus.text)
     })))
+
+  test("shows an end that is not after that of the CA, and refuses names that the CA may not certify", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "olga", "operator")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64")
+      const tries = send(panel, held, `${path}/try`, { csr, names: "a.example" })
+      const end = new Date((startsAt + 1_000_000) * 1000).toISOString().slice(0, 10)
+      assert.match(wordsOf(yield* withCa(tries)), new RegExp(`Valid \\S.* to ${end} `))
+      assert.include(wordsOf(yield* withCa(tries, "a.example")), "The CA may not issue for a.example")
+    }))
 
   test("says that nothing can be issued while the CA cannot be read", (panel) =>
     Effect.gen(function*() {

@@ -154,6 +154,9 @@ export const otherReads = async (caller: Program) => {
   check(profile?.name === "default", "there is no profile")
   await done(caller.GET("/api/profiles/{name}/filter", { params: { path: { name: profile.name } } }))
   await done(caller.GET("/api/kinds", { params: { query: { profile: profile.name } } }))
+  const csrOfNobody = { csr: "AAAA", profile: profile.name, names: ["a.example"] }
+  const tried = await done(caller.POST("/api/kinds/try", { body: csrOfNobody }))
+  check(tried.outcome === "refused" && tried.refusal?.status === 400, "octets that are no CSR were accepted")
   await done(caller.GET("/api/cas"))
   await done(caller.GET("/api/config"))
   await done(caller.GET("/api/search", { params: { query: { q: "example" } } }))
