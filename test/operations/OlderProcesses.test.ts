@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { clocks } from "../../src/engine/queue/Clocks.ts"
 import * as workers from "../../src/engine/queue/Workers.ts"
-import { currentSeconds } from "../../src/engine/Time.ts"
 import { kindsFault, knownWords } from "../../src/operations/OlderProcesses.ts"
 import { databases } from "../support/Databases.ts"
 import { configOf, sql } from "../support/Graph.ts"

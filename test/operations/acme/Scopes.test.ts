@@ -4,12 +4,14 @@ import { assert, describe } from "vitest"
 import type { CredentialScope } from "../../../src/domain/CredentialScope.ts"
 import { noScope } from "../../../src/domain/CredentialScope.ts"
 import { problemOf } from "../../../src/domain/Problem.ts"
+import { clocks } from "../../../src/engine/queue/Clocks.ts"
 import * as workers from "../../../src/engine/queue/Workers.ts"
 import { currentSeconds } from "../../../src/engine/Time.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
+import * as eabKeys from "../../../src/store/eab/EabKeys.ts"
 import * as certificates from "../../../src/store/orders/CertificateRows.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
@@ -170,7 +172,7 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
 
   test("is not set while a process of an older version runs", () =>
     Effect.gen(function*() {
-      const now = yield* currentSeconds
+      const { later: now } = yield* clocks
       yield* workers.present({ owner: "elsewhere:1:b", roles: "acme", version: "1", startedAt: now, now })
       const refused = yield* Effect.flip(make({ names: ["a.example"] }))
       assert.include("detail" in refused ? refused.detail : "", "elsewhere:1:b runs an older version")
@@ -181,6 +183,18 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
     Effect.gen(function*() {
       const refused = yield* Effect.flip(make({ prevalidated: true }))
       assert.deepInclude(refused, { _tag: "BadRequest", member: "prevalidated" })
+    }))
+
+  test("belongs to a credential of another server too, which clients name by its old identifier", () =>
+    Effect.gen(function*() {
+      const external = { kid: "old-1", secret: Buffer.alloc(32, 7) }
+      const { credential } = yield* eab.create(operator, { external, label: "moved", profile: undefined })
+      const found = yield* eabKeys.secretOfExternal("old-1", "default")
+      assert.deepInclude(found, { kid: credential.kid, status: "active" })
+      assert.deepStrictEqual(Buffer.from(found?.secret ?? []), external.secret)
+      assert.isUndefined(yield* eabKeys.secretOfExternal("old-2", "default"))
+      const taken = yield* Effect.flip(eab.create(operator, { external, label: "again", profile: "other" }))
+      assert.deepInclude(taken, { _tag: "BadRequest", member: "externalKid" })
     }))
 
   test("is recorded in the audit trail with its old and its new values", () =>

@@ -120,7 +120,13 @@ const importCredential = act({
       const { credential } = yield* eab.create(yield* Acting.operator, { external, label, profile, scope })
       return credentialObject(credential)
     }),
-  http: { route: "POST /api/eab/import", status: 201 }
+  http: { route: "POST /api/eab/import", status: 201 },
+  cli: {
+    command: "eab import",
+    args: ["externalKid"],
+    example: "eab import OLD-KID --hmac-key-file FILE --label web",
+    needsConfig: ({ profile }) => profile !== undefined
+  }
 })
 
 const readCredential = act({
