@@ -13,18 +13,15 @@ describe.each(databases)("a configuration with kinds of certificates on $name", 
   const config = configOf("certificates.kinds.default.usages = [\"client_auth\"]")
   const older = "elsewhere:1:b"
   const seen = (owner: string, before: number, knows?: string) =>
-    Effect.flatMap(
-      currentSeconds,
-      (now) =>
-        workers.present({
-          owner,
-          roles: "worker",
-          version: "1",
-          startedAt: 0,
-          now: now - before,
-          ...knows === undefined ? {} : { knows }
-        })
-    )
+    Effect.flatMap(clocks, ({ later: now }) =>
+      workers.present({
+        owner,
+        roles: "worker",
+        version: "1",
+        startedAt: 0,
+        now: now - before,
+        ...knows === undefined ? {} : { knows }
+      }))
 
   test("is refused with the name of a running process of an older version", () =>
     Effect.gen(function*() {

@@ -86,13 +86,10 @@ export const listKinds = act({
   }
 })
 
-const longestCsr = 65_536
-
 const csrLabels = ["CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"]
 
 /** Reads a CSR that is PEM, base64 or base64url. Returns the octets, or the end of a sentence that says what is wrong. */
 const readCsr = (text: string): Uint8Array | string => {
-  if (text.length > longestCsr) return `takes a CSR of at most ${longestCsr} characters`
   if (text.trim() === "") return "takes a CSR; this is empty"
   if (text.includes("-----")) {
     const blocks = splitPem(text, "before")
