@@ -152,7 +152,13 @@ interface ContactChange {
 }
 
 interface Details {
-  readonly certificate_issued: { readonly key_type: string; readonly not_after: string; readonly kind?: string }
+  /** `proved_by` says what made the authorizations valid, if no challenge did. */
+  readonly certificate_issued: {
+    readonly key_type: string
+    readonly not_after: string
+    readonly kind?: string
+    readonly proved_by?: "credential"
+  }
   /** `rule` is the filter rule that decided. It is absent if the default decided. */
   readonly certificate_issue_failed: {
     readonly cause: IssueFailureCause

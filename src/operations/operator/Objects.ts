@@ -198,14 +198,17 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
       status: authorizationShown({ ...first, status: first.authzStatus }, validity, now),
       expires: rfc3339(expiryOf(first, validity)),
       ...(isWildcard(name) ? { wildcard: true } : {}),
-      challenges: offered.map(({ cause, error, id, status, type, validatedAt }) => ({
-        id,
-        type,
-        status,
-        ...timeMember("validated", validatedAt),
-        ...member("error", error),
-        ...member("cause", cause)
-      }))
+      ...(first.id === undefined && first.authzStatus === "valid" ? { provedBy: "credential" as const } : {}),
+      challenges: offered.flatMap(({ cause, error, id, status, type, validatedAt }) =>
+        id === undefined || type === undefined || status === undefined ? [] : [{
+          id,
+          type,
+          status,
+          ...timeMember("validated", validatedAt),
+          ...member("error", error),
+          ...member("cause", cause)
+        }]
+      )
     }]
   })
 }

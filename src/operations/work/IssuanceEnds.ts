@@ -22,6 +22,7 @@ import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as certificates from "../../store/orders/CertificateStoring.ts"
+import { isChallenged } from "../../store/orders/OrderDetail.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
@@ -110,6 +111,7 @@ export const stored = Effect.fnUntraced(
     const { id } = order
     const identifiers = namesOf(order)
     yield* orders.lock(id)
+    const isProvedByChallenge = order.restricted === undefined || (yield* isChallenged(id))
     const stored = yield* certificates.issue({
       id,
       certificate: chain,
@@ -128,7 +130,8 @@ export const stored = Effect.fnUntraced(
       detail: {
         key_type: csr.keyType,
         not_after: rfc3339(notAfter),
-        ...order.kind === undefined ? {} : { kind: order.kind }
+        ...order.kind === undefined ? {} : { kind: order.kind },
+        ...isProvedByChallenge ? {} : { proved_by: "credential" }
       }
     })
     if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)

@@ -30,8 +30,10 @@ export const renderOrder = (order: OrderObject): Rendered => {
     replaces: order.replaces,
     replacedBy: order.replacedBy
   })
-  const authorizations = order.authorizations.flatMap(({ challenges, identifier, status, wildcard }) => [
-    `  ${wildcard === true ? "*." : ""}${identifier.value}: ${status}`,
+  const authorizations = order.authorizations.flatMap(({ challenges, identifier, provedBy, status, wildcard }) => [
+    `  ${wildcard === true ? "*." : ""}${identifier.value}: ${status}${
+      provedBy === undefined ? "" : ", by the credential of the account"
+    }`,
     ...challenges.flatMap(({ cause, error, status, type }) => [
       `    ${type}: ${status}${error === undefined ? "" : ` (${escaped(error.detail)})`}`,
       ...(cause === undefined ? [] : [`      cause: ${escaped(cause.reason)}, ${escaped(cause.detail)}`])

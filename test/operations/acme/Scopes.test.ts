@@ -11,6 +11,8 @@ import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
+import { orderDetailObject } from "../../../src/operations/operator/Objects.ts"
+import { detail } from "../../../src/operations/operator/OrderRecords.ts"
 import * as eabKeys from "../../../src/store/eab/EabKeys.ts"
 import * as certificates from "../../../src/store/orders/CertificateRows.ts"
 import { makeCsr } from "../../support/Csr.ts"
@@ -115,6 +117,13 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       yield* finalize(caller, id, csrOf("a.corp.example", "b.corp.example"))
       yield* workUnder(config, "signer_issue", "signer_issue_restricted")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+      const [row = ""] = yield* column("SELECT detail FROM audit_log WHERE event = 'certificate_issued'")
+      assert.include(JSON.parse(row), { proved_by: "credential" })
+      const { authorizations } = orderDetailObject(config, yield* detail(config, id), 0)
+      assert.deepStrictEqual<unknown>(
+        authorizations.map(({ challenges, identifier, provedBy }) => [identifier.value, provedBy, challenges]),
+        [["a.corp.example", "credential", []], ["b.corp.example", "credential", []]]
+      )
     }))
 
   test("limits the orders of a day over all its accounts, and says when the next is possible", () =>

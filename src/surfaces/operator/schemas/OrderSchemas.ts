@@ -118,6 +118,11 @@ const Authorization = Schema.Struct({
   status: Schema.Literals(["pending", "valid", "invalid", "deactivated", "expired", "revoked"]),
   expires: Time,
   wildcard: Schema.optionalKey(Schema.Boolean),
+  provedBy: Schema.optionalKey(
+    Schema.Literals(["credential"]).annotate({
+      description: "What made the authorization valid, if no challenge did: the credential of the account."
+    })
+  ),
   challenges: Schema.Array(Challenge)
 }).annotate({ identifier: "Authorization" })
 
