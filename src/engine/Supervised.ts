@@ -21,7 +21,7 @@ export type Supervised<Loop extends string> = <A, R>(
   work: Effect.Effect<A, never, R>
 ) => Effect.Effect<Fiber.Fiber<A>, never, R | Loops | Scope.Scope>
 
-/** Makes the function that runs the declared work. */
+/** Makes the function that runs work under the names of the declared loops. */
 export const makeSupervised =
   <const L extends { readonly [N in keyof L]: LoopDeclaration }>(loops: L): Supervised<keyof L & string> =>
   (loop, work) =>

@@ -78,7 +78,7 @@ const check = Schema.Struct({
   args: secrets([], anyText, "For custom: arguments of the program."),
   pass_stdin: flag(
     true,
-    "For custom: pass the request as one JSON object on standard input, besides the environment variables."
+    "For custom: pass the request also as one JSON object on standard input, in addition to the environment variables."
   )
 })
 

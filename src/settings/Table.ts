@@ -128,7 +128,11 @@ const meta = Schema.Struct({
     "URL of the terms of service. If it is set, clients must agree to the terms."
   ),
   website: text("", orEmpty(httpUrl), "URL about this service, shown to clients."),
-  caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
+  caa_identities: texts(
+    [],
+    dnsName,
+    "DNS names with which CAA records can permit this CA; clients see them in the directory. The service itself does not check CAA."
+  )
 })
 
 const profileNames: Names = {

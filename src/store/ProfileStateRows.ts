@@ -64,5 +64,5 @@ export const forgetGone = run(forgetGoneStatement, {})
 /** Returns the states that were stored by workers seen since an epoch second. */
 export const list = (seenSince: number) => lenient(listStatement, { seenSince })
 
-/** Like {@link list}, but fails if a row cannot be read. Use this function wherever the code decides something. */
+/** Like {@link list}, but fails if a row cannot be read. Use this function if a decision depends on the states. */
 export const verdicts = (seenSince: number) => all(listStatement, { seenSince })

@@ -126,7 +126,7 @@ describe.each(databases)("an event on $name", (backend) => {
   let ended = 0
   const subjects = new Map<Way, Expected>()
   const cells = new Map<Way, ReadonlyArray<string>>()
-  /** The names of the events whose mail was already written to the folder `ACME_TEST_LETTERS`. */
+  /** The names of the events whose mail is already in the folder that `ACME_TEST_LETTERS` names. */
   const kept = new Set<string>()
   /** The id with which each expected event arrived. */
   const ids = new Map<Expected, string>()

@@ -21,7 +21,7 @@ import { siteOn, under } from "./Stage.ts"
 const mostMillis = 1000
 const giveUpMillis = 15_000
 
-/** Returns milliseconds until a new client has the first octets of an answer. */
+/** Connects as a new client. Returns how many milliseconds pass until the first octets of an answer arrive. */
 const arrival = async (port: number, tls: boolean): Promise<number> => {
   const begun = performance.now()
   const at = { port, host: "127.0.0.1", localAddress: "127.0.0.3" }

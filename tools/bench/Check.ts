@@ -11,8 +11,8 @@ import type { Options } from "./Options.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Runs the short benchmark that is part of the gate, and compares its ratio (CPU of an issuance to CPU of the floor)
- * with the newest record in the history.
+ * Runs the short benchmark that is part of the gate. Compares its ratio (the CPU time of an issuance, divided by that of
+ * the work that no issuance can avoid) with the newest record in the history.
  */
 
 /** The largest ratio that the short bench may reach, as a multiple of the recorded ratio. */

@@ -28,7 +28,7 @@ export const covers = (prefix: string, target: string): boolean =>
  */
 export interface Directive {
   readonly target: string
-  /** The level; undefined if the text names none. */
+  /** The level. Undefined if the text after `=` is not a level. */
   readonly level: LevelWord | undefined
 }
 

@@ -59,7 +59,7 @@ export class Metrics extends Context.Service<Metrics, {
   readonly add: (name: string, labels: Values, value: number) => void
   /** Starts a counter at 0. If a label is not given, this is done for each of its words. */
   readonly begin: (name: string, labels: Partial<Values>) => void
-  /** Returns the text of a scrape with these samples. A sampled series that has no samples is left out. */
+  /** Returns the text of a scrape. A gauge or sampled counter that `samples` does not contain is left out. */
   readonly render: (samples: ReadonlyMap<string, ReadonlyArray<Sample>>) => Effect.Effect<string>
 }>()("acme/engine/telemetry/Metrics") {}
 

@@ -37,7 +37,10 @@ const leafOf = (issued: Issued): X509Certificate => certificatesOf(issued)[0] ??
 
 const seconds = (text: string): number => Date.parse(text) / 1000
 
-/** Replaces the pair of files in the settings by the pair of another party, followed by further certificates. */
+/**
+ * Overwrites the certificate file and the key file of the settings with those of a foreign CA. `rest` is appended to the
+ * certificate file.
+ */
 const supply = (settings: LocalCaSettings, { certificatePem, key }: ForeignCa, rest = "") => {
   writeFileSync(settings.cert_path, certificatePem + rest)
   writeFileSync(settings.key_path, keyPem(key), { mode: 0o600 })

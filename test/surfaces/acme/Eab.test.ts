@@ -129,7 +129,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     assert.strictEqual(bodyOf(next).type, "urn:ietf:params:acme:error:accountDoesNotExist")
   })
 
-  /** Checks that nothing is stored about a refusal of newAccount: only the log mentions it. */
+  /** Checks that a refusal of newAccount stores no account, and no audit event except `eab_*`. */
   const nothingWritten = Effect.gen(function*() {
     assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     assert.isEmpty((yield* column("SELECT event FROM audit_log")).filter((event) => !event.startsWith("eab_")))

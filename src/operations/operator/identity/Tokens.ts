@@ -30,9 +30,7 @@ export interface NewToken {
   readonly name: string
   readonly role: OperatorRole
   readonly expiresInDays: number
-  /**
-   * The addresses and ranges from which the token may be used. If the list is empty, it may be used from every address.
-   */
+  /** The addresses and ranges from which the token may be used. An empty list allows every address. */
   readonly allowedAddresses: ReadonlyArray<string>
 }
 

@@ -8,8 +8,8 @@ import { isLoopbackHost } from "../../../engine/net/SocketAddress.ts"
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 
 /**
- * Returns whether a request may come from another site, judged by `Origin` and `Sec-Fetch-Site`. Programs send neither
- * header, so a request without them does not count as such. If one of them was sent twice, the request counts as such.
+ * Returns whether a request may come from another site, judged by `Origin` and `Sec-Fetch-Site`. A request with neither
+ * header returns false, because programs send neither. A request with one of them twice returns true.
  */
 export const isForeign = ({ headers }: Request, origin: string): boolean => {
   const { origin: sent, "sec-fetch-site": site } = headers

@@ -23,7 +23,7 @@ import { forRole, page } from "../Route.ts"
 /* The first page, which lists what needs attention and shows the trends. */
 
 const daySeconds = 86_400
-/** How many seconds the oldest job may be due before the page shows a warning, and before it shows an alarm. */
+/** For how many seconds the oldest job may be overdue before the page shows a warning, and before it shows an alarm. */
 const late = { warning: 60, alarm: 600 }
 
 const ageState = (seconds: number): "good" | "wait" | "bad" =>
