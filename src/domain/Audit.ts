@@ -217,7 +217,8 @@ interface Details {
     readonly contacts: number
     readonly added: ReadonlyArray<string>
   }
-  readonly eab_created: EabDetail & { readonly after?: ScopeDetail }
+  /** `external_kid` is the identifier that another server gave to the credential. */
+  readonly eab_created: EabDetail & { readonly after?: ScopeDetail; readonly external_kid?: string }
   readonly eab_scope_changed: EabDetail & { readonly before: ScopeDetail; readonly after: ScopeDetail }
   readonly eab_revoked: EabDetail
   readonly eab_deleted: {

@@ -54,6 +54,12 @@ export interface CertificateKinds {
 export const boundedKind = (kind: CertificateKind, bound: number | undefined): CertificateKind =>
   bound === undefined || bound >= kind.validitySeconds ? kind : { ...kind, validitySeconds: bound }
 
+/**
+ * For how many seconds an order is not ended because its kind is unknown. During a rolling reload, another process may
+ * already have placed an order of a new kind.
+ */
+export const rollingReloadSeconds = 120
+
 /** Returns the stored name of a kind: nothing for the kind `default`. */
 export const storedKind = (name: string): string | undefined => name === defaultKind ? undefined : name
 

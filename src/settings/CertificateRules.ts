@@ -24,8 +24,11 @@ const ofLocalCa = [
  */
 export const certificateFindings = ({ config, isSet, written }: Subject): ReadonlyArray<Finding> => {
   const hasLocalCa = config.profiles.some(({ signer }) => signer.backend === "local_ca")
+  const hasRelay = config.profiles.some(({ signer }) => signer.backend === "relay")
   return config.profiles.flatMap(({ certificates, name, signer: { backend } }) => {
     const at = (key: string) => written(`profiles.${name}.${key}`)
+    // A key that only a relay obeys may be inherited by other profiles if some profile is a relay.
+    const isOwnOrUnused = (key: string) => !hasRelay || at(key) === `profiles.${name}.${key}`
     const isWritten = (key: string) =>
       isSet(`profiles.${name}.${key}`) && (!hasLocalCa || at(key) === `profiles.${name}.${key}`)
     const finding = (key: string, message: string, ...others: ReadonlyArray<string>): Finding => ({
@@ -65,7 +68,7 @@ export const certificateFindings = ({ config, isSet, written }: Subject): Readon
                 "signer.backend"
               )
             ),
-          ...backend !== "relay" && upstream !== ""
+          ...backend !== "relay" && upstream !== "" && isOwnOrUnused(`${key}.upstream`)
             ? [finding(`${key}.upstream`, `must be empty unless ${at("signer.backend")} is "relay"`, "signer.backend")]
             : [],
           ...unsupported.length === 0

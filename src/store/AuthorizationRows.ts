@@ -40,12 +40,20 @@ const joinedColumns = `c.id AS "id", c.type AS "type", c.token AS "token", c.sta
 
 const joinedTables = `challenges c JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id`
 
+// An authorization that a credential made valid has no challenge.
 const ofAuthorization = statement({
   name: "authorization_with_challenges",
   params: { id: joined.authzId, profile: name(), accountId: uuid<AccountId>() },
-  row: joined,
+  row: {
+    ...joined,
+    id: nullable(joined.id),
+    type: nullable(joined.type),
+    token: nullable(joined.token),
+    status: nullable(joined.status)
+  },
   sql: ({ checked }) =>
-    `SELECT ${joinedColumns} FROM ${joinedTables}
+    `SELECT ${joinedColumns}
+     FROM authorizations a JOIN orders o ON o.id = a.order_id LEFT JOIN challenges c ON c.authz_id = a.id
      WHERE a.id = :id AND ${checked("o.profile")} = :profile AND ${checked("o.account_id")} = :accountId
      ORDER BY c.position`
 })

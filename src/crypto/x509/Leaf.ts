@@ -220,7 +220,7 @@ const leafIssuerWith = (issuer: IssuerParts, signer: CaKey): Result.Result<LeafI
       build: (request: LeafRequest) =>
         Effect.suspend(() => {
           const { commonName } = request
-          const { policies, subject, usages } = request.content.encoded
+          const { mayEncipher, policies, subject, usages } = request.content.encoded
           const attributes = commonName === undefined
             ? subject
             : [...subject, relativeName(OBJECT.commonName, text(Tag.utf8String, commonName))]
@@ -232,7 +232,7 @@ const leafIssuerWith = (issuer: IssuerParts, signer: CaKey): Result.Result<LeafI
             subject: sequence(...attributes),
             spki: request.spki,
             extensions: [
-              request.keyType === "rsa" ? DIGITAL_SIGNATURE_AND_ENCIPHERMENT : DIGITAL_SIGNATURE,
+              request.keyType === "rsa" && mayEncipher ? DIGITAL_SIGNATURE_AND_ENCIPHERMENT : DIGITAL_SIGNATURE,
               usages,
               subjectKeyIdentifier(request.spki),
               ...shared,

@@ -22,6 +22,8 @@ export interface LeafFacts {
 export interface LeafContent extends LeafFacts {
   /** The same facts in DER: whole extensions, and relative names of the subject. */
   readonly encoded: {
+    /** Whether an RSA key may encipher. The purposes that only sign exclude that (RFC 5280 section 4.2.1.12). */
+    readonly mayEncipher: boolean
     readonly usages: Uint8Array
     readonly policies: ReadonlyArray<Uint8Array>
     readonly subject: ReadonlyArray<Uint8Array>
@@ -30,6 +32,7 @@ export interface LeafContent extends LeafFacts {
 
 const COUNTRY = "2.5.4.6"
 const TIME_STAMPING = "1.3.6.1.5.5.7.3.8"
+const CODE_SIGNING = "1.3.6.1.5.5.7.3.3"
 
 /**
  * Returns the extendedKeyUsage extension. For time stamping alone it is critical, as RFC 3161 section 2.3 requires.
@@ -43,6 +46,7 @@ export const leafContent = ({ policies, subject, usages }: LeafFacts): LeafConte
   subject,
   usages,
   encoded: {
+    mayEncipher: !usages.every((usage) => usage === TIME_STAMPING || usage === CODE_SIGNING),
     usages: extendedKeyUsage(usages),
     policies: policies.length === 0
       ? []

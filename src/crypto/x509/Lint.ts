@@ -131,6 +131,8 @@ const readPolicies = (reader: DerReader): ReadonlyArray<string> => {
 
 /** The purpose that must stand alone, in a critical extension (RFC 3161 section 2.3). */
 const TIME_STAMPING = "1.3.6.1.5.5.7.3.8"
+/** The purposes whose keys only sign (RFC 5280 section 4.2.1.12): code signing and time stamping. */
+const SIGNING_ALONE: ReadonlyArray<string> = ["1.3.6.1.5.5.7.3.3", TIME_STAMPING]
 
 const isList = (found: Result.Result<ReadonlyArray<string>, DerFault>, wanted: ReadonlyArray<string>): boolean =>
   Result.isSuccess(found) && found.success.length === wanted.length &&
@@ -148,10 +150,11 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
     left.delete(oid)
     return found !== undefined && found.critical === critical ? found.value : new Uint8Array()
   }
-  // Only an RSA key can encipher. For ML-DSA, RFC 9881 section 5 forbids that usage.
-  const usage = keyTypeOf(leaf.spki) === "rsa" ? "030205a0" : "03020780"
-  if (hex(take("2.5.29.15", true)) !== usage) return "key_usage"
   const { policies, usages } = request.content
+  // Only an RSA key can encipher, and not for signing alone. For ML-DSA, RFC 9881 section 5 forbids that usage.
+  const isForSigning = usages.every((one) => SIGNING_ALONE.includes(one))
+  const usage = keyTypeOf(leaf.spki) === "rsa" && !isForSigning ? "030205a0" : "03020780"
+  if (hex(take("2.5.29.15", true)) !== usage) return "key_usage"
   const isTimeStamping = usages.join() === TIME_STAMPING
   if (!isList(decode(take("2.5.29.37", isTimeStamping), readOids), usages)) return "extended_key_usage"
   if (policies.length > 0 && !isList(decode(take("2.5.29.32", false), readPolicies), policies)) {

@@ -50,7 +50,11 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
     ),
     createdAt: first.createdAt,
     expiresAt: first.expiresAt,
-    challenges: rows
+    challenges: rows.flatMap(({ authzId, error, id, status, token, type, validatedAt }) =>
+      id === undefined || type === undefined || status === undefined || token === undefined
+        ? []
+        : [{ authzId, error, id, status, token, type, validatedAt }]
+    )
   }
   return view
 })

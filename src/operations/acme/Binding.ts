@@ -9,9 +9,10 @@ import { macDigestOf, parseObject, readJws, verifyMac } from "../../crypto/jose/
 import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { hiddenIn } from "../../engine/HiddenText.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
-import { accountsBoundBy, scopeOf } from "../../store/eab/EabScopes.ts"
+import { accountsBoundBy } from "../../store/eab/EabScopes.ts"
 
 /** The `reason` of `eab_rejected`. */
 type Reason =
@@ -62,6 +63,15 @@ const exhaustion = Effect.fnUntraced(function*(
   return maxAccounts !== undefined && (yield* accountsBoundBy(kid)) >= maxAccounts ? "accounts_exhausted" : undefined
 })
 
+/** Finds the credential that a client names, by our identifier or by that of another server. */
+const named = Effect.fnUntraced(function*(kid: string, profile: string) {
+  const own = isId(kid) ? yield* eabKeys.secretOf(kid) : undefined
+  if (own !== undefined) return own
+  return kid.length <= eabKeys.longestExternalKid && hiddenIn(kid) === undefined
+    ? yield* eabKeys.secretOfExternal(kid, profile)
+    : undefined
+})
+
 /** Refuses a new account if its credential binds no further account. */
 export const refuseExhausted = Effect.fnUntraced(function*(kid: string) {
   const credential = yield* eabKeys.secretOf(kid)
@@ -76,9 +86,10 @@ export const refuseExhausted = Effect.fnUntraced(function*(kid: string) {
  * ends. Bindings of a credential with a limit of accounts are made one after the other.
  */
 export const holdBinding = Effect.fnUntraced(function*(kid: string, now: number) {
-  const { maxAccounts } = yield* scopeOf(kid)
-  if (maxAccounts !== undefined) yield* eabKeys.holdAlone(kid)
+  const isLimited = Effect.map(eabKeys.secretOf(kid), (found) => found?.maxAccounts !== undefined)
+  if (yield* isLimited) yield* eabKeys.holdAlone(kid)
   if (!(yield* eabKeys.holdActive(kid))) return false
+  // A limit that was set in the meantime is observed by the next registration, which then holds the credential alone.
   const credential = yield* eabKeys.secretOf(kid)
   return credential !== undefined && (yield* exhaustion(credential, now)) === undefined
 })
@@ -115,7 +126,7 @@ export const verifyBinding = Effect.fnUntraced(function*(
     return yield* read.failure
   }
   const { digest, kid: given } = read.success
-  const credential = yield* isId(given) ? eabKeys.secretOf(given) : eabKeys.secretOfExternal(given, profile)
+  const credential = yield* named(given, profile)
   const verifies = verifyMac(read.success, digest, credential?.secret ?? nobodysSecret)
   const reason = credential === undefined
     ? "unknown_kid"

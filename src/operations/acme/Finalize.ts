@@ -7,7 +7,7 @@ import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
 import { BadCsr, KindRemoved, OrderNotReady, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
-import { kindName, kindOfOrder } from "../../domain/CertificateKind.ts"
+import { kindName, kindOfOrder, rollingReloadSeconds } from "../../domain/CertificateKind.ts"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { DnsName } from "../../domain/Identifier.ts"
@@ -56,13 +56,22 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   return csr
 })
 
+type FailureReason = "badCSR" | "invalidProfile" | "rejectedIdentifier" | "serverInternal"
+
 const failed = (
   caller: Caller,
   order: OrderView,
-  reason: "badCSR" | "invalidProfile" | "rejectedIdentifier" | "serverInternal",
+  reason: FailureReason,
+  detail: { readonly cause: IssueFailureCause; readonly error: string; readonly rule?: string }
+) => audit.record(failureRow(caller, order, reason, detail))
+
+const failureRow = (
+  caller: Caller,
+  order: OrderView,
+  reason: FailureReason,
   detail: { readonly cause: IssueFailureCause; readonly error: string; readonly rule?: string }
 ) =>
-  audit.record({
+  ({
     event: "certificate_issue_failed",
     actorKind: "acme",
     actorId: caller.accountId,
@@ -72,7 +81,7 @@ const failed = (
     reason,
     ...auditFacts(caller.profile.name, caller.client),
     detail: { ...detail, error: detail.error.slice(0, 500) }
-  })
+  }) as const
 
 const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
   yield* failed(caller, order, "badCSR", { cause: "bad_csr", error: error.detail })
@@ -131,7 +140,8 @@ const endWithoutKind = Effect.fnUntraced(function*(caller: Caller, order: OrderV
   const error = new KindRemoved({ kind: kindName(order.kind) })
   yield* transaction(Effect.gen(function*() {
     if ((yield* orders.fail(order.id, problemOf(error))) === undefined) return
-    yield* failed(caller, order, "invalidProfile", { cause: "kind_removed", error: problemOf(error).detail ?? "" })
+    const detail = { cause: "kind_removed", error: problemOf(error).detail ?? "" } as const
+    yield* audit.insert(failureRow(caller, order, "invalidProfile", detail))
   }))
   yield* emit("order_finalize_rejected", { order_id: order.id, reason: "kind_removed" })
   return yield* error
@@ -197,7 +207,11 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     return yield* new ProfileDegraded()
   }
   const kind = kindOfOrder(certificateKinds(profile), order.kind)
-  if (kind === undefined) return yield* endWithoutKind(caller, order)
+  if (kind === undefined) {
+    return yield* now < order.createdAt + rollingReloadSeconds
+      ? new KindRemoved({ kind: kindName(order.kind) })
+      : endWithoutKind(caller, order)
+  }
   const scope = yield* scopeOfCaller(caller)
   yield* refuseOutside(caller, order, scope, kind)
   const csr = yield* Effect.catchTag(

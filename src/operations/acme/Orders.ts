@@ -219,7 +219,9 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
         const exhausted = most === undefined ? undefined : yield* limits.ofCredential(caller, most, now)
         if (exhausted !== undefined) return exhausted
         yield* accounts.lock(caller.accountId) // the account is locked before the row of an order
-        const reached = isBounded ? yield* limits.ofNewOrder(caller, { names: names.length, now, replaces }) : undefined
+        // Without this, a limit of the credential would be no limit for orders that replace a certificate.
+        const isLimited = isBounded || (replaces !== undefined && scope.ordersPerDay !== undefined)
+        const reached = isLimited ? yield* limits.ofNewOrder(caller, { names: names.length, now, replaces }) : undefined
         if (reached !== undefined) return reached
         if (replaces !== undefined) {
           yield* orders.releaseClaim(profile.name, replaces, { now, validity: profile.order.validity_seconds })

@@ -4,7 +4,7 @@ import type { CertificateKind, CertificateKinds } from "../../domain/Certificate
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import { isScoped, lostScope, noScope, uncovered } from "../../domain/CredentialScope.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
-import { scopeOf } from "../../store/eab/EabScopes.ts"
+import { scopeOfAccount } from "../../store/eab/EabScopes.ts"
 import type { Caller } from "../Caller.ts"
 
 /*
@@ -13,9 +13,9 @@ import type { Caller } from "../Caller.ts"
  */
 
 /** Returns the scope of the caller's account. An account that was bound with no credential has no restriction. */
-export const scopeOfCaller = Effect.fnUntraced(function*({ eabKid, scopeLost }: Caller) {
+export const scopeOfCaller = Effect.fnUntraced(function*({ accountId, eabKid, scopeLost }: Caller) {
   if (scopeLost !== undefined) return lostScope
-  return eabKid === undefined ? noScope : yield* scopeOf(eabKid)
+  return eabKid === undefined ? noScope : yield* scopeOfAccount(accountId)
 })
 
 /** Returns whether only a worker that knows kinds and scopes may sign for an order. */

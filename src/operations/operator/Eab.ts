@@ -108,7 +108,12 @@ export const create = Effect.fn("Eab.create")(function*(
       event: "eab_created",
       ...actorOf(operator),
       profile,
-      detail: { kid, ...scopeOf({ label, profile }), ...isScoped(scope) ? { after: statedScope(scope) } : {} }
+      detail: {
+        kid,
+        ...scopeOf({ label, profile }),
+        ...isScoped(scope) ? { after: statedScope(scope) } : {},
+        ...externalKid === undefined ? {} : { external_kid: externalKid }
+      }
     })
   ))
   yield* emit("admin_eab_created", { ...actorFields(operator), kid })
@@ -144,6 +149,7 @@ export const setScope = Effect.fn("Eab.setScope")(function*(
     const { label, profile, ...found } = yield* find(kid)
     const before = scopeIn(found)
     const after: CredentialScope = { ...before, ...stated, ...without }
+    if (JSON.stringify(statedScope(before)) === JSON.stringify(statedScope(after))) return false
     yield* checkScope(after)
     yield* eabScopes.writeScope(kid, after)
     yield* audit.insert({

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { reopenCsr } from "../../crypto/x509/Csr.ts"
-import { boundedKind, kindOfOrder } from "../../domain/CertificateKind.ts"
+import { boundedKind, kindOfOrder, rollingReloadSeconds } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
@@ -12,7 +12,7 @@ import { count } from "../../domain/words/Series.ts"
 import type { Job } from "../../engine/queue/Job.ts"
 import { DeadlinePassed, Done, Failed, Retry } from "../../engine/queue/Outcome.ts"
 import { transaction } from "../../engine/sql/Database.ts"
-import { currentMillis } from "../../engine/Time.ts"
+import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
@@ -35,13 +35,17 @@ export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   if (order === undefined || order.status !== "processing") return Done({ isMoot: order?.status !== "valid" })
-  if (order.accountStatus !== "valid" || order.unproved !== 0) {
+  if (order.accountStatus !== "valid" || order.scopeLost !== undefined || order.unproved !== 0) {
     return Done({ commit: withdrawn(payload, order) })
   }
   const profile = profiles.get(payload.profile)
   if (profile === undefined) return Retry(new ProfileNotServed({ profile: payload.profile }))
   const kind = kindOfOrder(certificateKinds(profile), order.kind)
-  if (kind === undefined) return Done({ commit: kindRemoved(payload, order) })
+  if (kind === undefined) {
+    return (yield* currentSeconds) < order.createdAt + rollingReloadSeconds
+      ? Retry(new ProfileNotServed({ profile: payload.profile }))
+      : Done({ commit: kindRemoved(payload, order) })
+  }
   const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
   if (Result.isFailure(csr)) return Done({ commit: rejected(payload, order, csr.failure.detail) })
   const names = namesOf(order)

@@ -111,7 +111,8 @@ export const stored = Effect.fnUntraced(
     const { id } = order
     const identifiers = namesOf(order)
     yield* orders.lock(id)
-    const isProvedByChallenge = order.restricted === undefined || (yield* isChallenged(id))
+    // Only the order of an account with a credential can be without challenges.
+    const isProvedByChallenge = order.eabKid === undefined || (yield* isChallenged(id))
     const stored = yield* certificates.issue({
       id,
       certificate: chain,

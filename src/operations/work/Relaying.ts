@@ -14,7 +14,7 @@ import {
   UpstreamTooSlow,
   UpstreamUnsupportedName
 } from "../../domain/AcmeError.ts"
-import { kindOfOrder } from "../../domain/CertificateKind.ts"
+import { kindOfOrder, rollingReloadSeconds } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure, Subproblem } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, readFailure, SignerFailed } from "../../domain/JobFailure.ts"
@@ -141,13 +141,16 @@ export const relay = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
     const commit = Effect.andThen(lookAfter, endUpstream("invalid", "the order has ended"))
     return Done({ commit, isMoot: true })
   }
-  if (order.accountStatus !== "valid" || order.unproved !== 0) {
+  if (order.accountStatus !== "valid" || order.scopeLost !== undefined || order.unproved !== 0) {
     return Done({ commit: Effect.all([withdrawn(issuance, order), lookAfter, endUnauthorized], { discard: true }) })
   }
   const profile = profiles.get(payload.profile)
   if (profile === undefined) return Retry(new ProfileNotServed({ profile: payload.profile }))
   const kind = kindOfOrder(certificateKinds(profile), order.kind)
   if (kind === undefined) {
+    if ((yield* currentSeconds) < order.createdAt + rollingReloadSeconds) {
+      return Retry(new ProfileNotServed({ profile: payload.profile }))
+    }
     const gone = endUpstream("invalid", "its kind of certificate was removed")
     return Done({ commit: Effect.all([kindRemoved(issuance, order), lookAfter, gone], { discard: true }) })
   }

@@ -140,19 +140,20 @@ const countStatement = statement({
      WHERE ${dialect === "postgres" ? ":status::text" : ":status"} IS NULL OR e.status = :status`
 })
 
+const named = { kid: credential.kid, label: credential.label, profile: credential.profile }
+
 const revokeStatement = statement({
   name: "eab_revoke",
   params: { kid: uuidBytes },
-  row: credential,
-  sql: () =>
-    `UPDATE eab_keys SET status = 'revoked' WHERE kid = :kid AND status = 'active' RETURNING ${select(credential)}`
+  row: named,
+  sql: () => `UPDATE eab_keys SET status = 'revoked' WHERE kid = :kid AND status = 'active' RETURNING ${select(named)}`
 })
 
 const deleteStatement = statement({
   name: "eab_delete",
   params: { kid: uuidBytes },
-  row: credential,
-  sql: () => `DELETE FROM eab_keys WHERE kid = :kid RETURNING ${select(credential)}`
+  row: named,
+  sql: () => `DELETE FROM eab_keys WHERE kid = :kid RETURNING ${select(named)}`
 })
 
 const accountId = uuid<AccountId>()
@@ -195,6 +196,9 @@ export const secretOf = (kid: string) => first(secretStatement, { kid })
 
 /** What a binding needs to know about a credential. */
 export type Binding = NonNullable<Effect.Success<ReturnType<typeof secretOf>>>
+
+/** The highest number of characters in the identifier that another server gave to a credential. */
+export const longestExternalKid = 256
 
 /** Does the same as {@link secretOf} for the identifier that another server gave to a credential. */
 export const secretOfExternal = (externalKid: string, profile: string) =>

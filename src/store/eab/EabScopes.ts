@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
-import { lostScope, noScope } from "../../domain/CredentialScope.ts"
-import { bool, int, nullable, texts, uuidBytes } from "../../engine/sql/Column.ts"
+import { lostScope, noScope, scopeIn } from "../../domain/CredentialScope.ts"
+import type { AccountId } from "../../domain/Id.ts"
+import { bool, int, nullable, texts, uuid, uuidBytes } from "../../engine/sql/Column.ts"
 import { first, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
@@ -51,6 +52,25 @@ const boundStatement = statement({
   row: { total: int },
   sql: () => `SELECT count(*) AS "total" FROM accounts WHERE eab_kid = :kid`
 })
+
+const ofAccountStatement = statement({
+  name: "eab_scope_of_account",
+  params: { id: uuid<AccountId>() },
+  row: { scopeLost: nullable(int), ...scopeColumns },
+  sql: () =>
+    `SELECT a.scope_lost AS "scopeLost", ${select(scopeColumns, "e")}
+     FROM accounts a LEFT JOIN eab_keys e ON e.kid = a.eab_kid WHERE a.id = :id`
+})
+
+/**
+ * Returns the scope of an account. The credential and the mark of its deletion are read together, because the
+ * credential may be deleted at this moment. What cannot be read covers no name.
+ */
+export const scopeOfAccount = (id: AccountId) =>
+  first(ofAccountStatement, { id }).pipe(
+    Effect.map((row) => row === undefined || row.scopeLost !== undefined ? lostScope : scopeIn(row)),
+    Effect.catchTag("StorageFailed", (error) => error.isUnreadable === true ? Effect.succeed(lostScope) : error)
+  )
 
 /**
  * Returns the scope of a credential. A deleted credential without names had none to lose, so it restricts nothing. A

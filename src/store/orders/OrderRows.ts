@@ -7,7 +7,7 @@ import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { signingKinds } from "../../domain/words/JobKind.ts"
 import type { Column, Columns } from "../../engine/sql/Column.ts"
-import { bytes, int, name, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, text, texts, uuid, uuidBytes } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { leaving, reached } from "../../engine/sql/Guard.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
@@ -93,7 +93,9 @@ export const validOf = (order: "orders" | "o") =>
 // An order without names never counts as proved, because nothing could be certified.
 const everyNameProved = `${nameCountOf("orders")} = NULLIF(${validOf("orders")}, 0)`
 
-const accountValid = `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')`
+// An account whose scope is lost may order nothing.
+const accountValid =
+  `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid' AND c.scope_lost IS NULL)`
 
 const promoteStatement = statement({
   name: "order_promote",
@@ -157,6 +159,8 @@ const forIssuance = {
   ...orderColumns,
   validityBound: nullable(int),
   accountStatus: text<AccountStatus>(),
+  scopeLost: nullable(int),
+  eabKid: nullable(uuidBytes),
   unproved: int
 }
 
@@ -165,7 +169,8 @@ const forIssuanceStatement = statement({
   params: { id: orderColumns.id, profile: name() },
   row: forIssuance,
   sql: ({ checked }) =>
-    `SELECT ${selectOrder()}, o.validity_bound AS "validityBound", c.status AS "accountStatus",
+    `SELECT ${selectOrder()}, o.validity_bound AS "validityBound", c.status AS "accountStatus", c.scope_lost AS "scopeLost",
+       c.eab_kid AS "eabKid",
        ${nameCountOf("o")} - ${validOf("o")} AS "unproved"
      FROM orders o JOIN accounts c ON c.id = o.account_id
      WHERE o.id = :id AND ${checked("o.profile")} = :profile`

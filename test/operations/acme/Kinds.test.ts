@@ -1,4 +1,5 @@
 import { Effect, Result } from "effect"
+import { TestClock } from "effect/testing"
 import type { KeyObject } from "node:crypto"
 import { generateKeyPairSync, X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -192,6 +193,9 @@ describe.each(databases)("the kinds of certificates on $name", (backend) => {
       const { caller, id } = yield* ordered(config, "mutual", "a.example")
       const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
       const reloaded = { ...caller, profile: profileOf(configOf()) }
+      assert.strictEqual((yield* Effect.flip(finalize(reloaded, id, csr)))._tag, "KindRemoved")
+      assert.strictEqual((yield* detail(configOf(), id)).status, "ready", "this process may not have reloaded yet")
+      yield* TestClock.adjust("3 minutes")
       const refused = yield* Effect.flip(finalize(reloaded, id, csr))
       assert.strictEqual(refused._tag, "KindRemoved")
       const { explanation, order, status } = yield* detail(configOf(), id)
@@ -208,6 +212,9 @@ describe.each(databases)("the kinds of certificates on $name", (backend) => {
     Effect.gen(function*() {
       const { caller, id } = yield* ordered(config, "mutual", "a.example")
       yield* finalize(caller, id, makeCsr({ names: ["a.example"] }).csr.toString("base64url"))
+      yield* workUnder(configOf(), "signer_issue_restricted")
+      assert.strictEqual((yield* detail(configOf(), id)).status, "processing", "this worker may not have reloaded yet")
+      yield* TestClock.adjust("3 minutes")
       yield* workUnder(configOf(), "signer_issue_restricted")
       const { order, status } = yield* detail(configOf(), id)
       assert.deepStrictEqual([status, order.error?.type], ["invalid", "urn:ietf:params:acme:error:invalidProfile"])

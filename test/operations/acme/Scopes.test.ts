@@ -3,10 +3,12 @@ import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { CredentialScope } from "../../../src/domain/CredentialScope.ts"
 import { noScope } from "../../../src/domain/CredentialScope.ts"
+import { AuthorizationId } from "../../../src/domain/Id.ts"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import { clocks } from "../../../src/engine/queue/Clocks.ts"
 import * as workers from "../../../src/engine/queue/Workers.ts"
 import { currentSeconds } from "../../../src/engine/Time.ts"
+import * as acmeAuthorizations from "../../../src/operations/acme/Authorizations.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
@@ -58,6 +60,11 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
 
   const refusalOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.map(Effect.flip(effect), (error) => problemOf(error as Parameters<typeof problemOf>[0]))
+
+  const authorizationIds = Effect.map(
+    column(`SELECT ${backend.dialect === "sqlite" ? "lower(hex(id))" : "id::text"} FROM authorizations ORDER BY id`),
+    (ids) => ids.map((id) => id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"))
+  )
 
   const csrOf = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
 
@@ -117,6 +124,9 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       yield* finalize(caller, id, csrOf("a.corp.example", "b.corp.example"))
       yield* workUnder(config, "signer_issue", "signer_issue_restricted")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+      const [authz = ""] = yield* authorizationIds
+      const view = yield* acmeAuthorizations.find(caller, AuthorizationId(authz))
+      assert.deepInclude(view, { status: "valid", challenges: [] })
       const [row = ""] = yield* column("SELECT detail FROM audit_log WHERE event = 'certificate_issued'")
       assert.include(JSON.parse(row), { proved_by: "credential" })
       const { authorizations } = orderDetailObject(config, yield* detail(config, id), 0)
@@ -162,6 +172,18 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       const [lost] = yield* column("SELECT scope_lost FROM accounts")
       assert.strictEqual(Number(lost), yield* currentSeconds)
       yield* refusalOf(order({ ...caller, scopeLost: Number(lost) }, ["a.example"]))
+      yield* refusalOf(order(caller, ["a.example"])) // the request was authenticated before the deletion
+    }))
+
+  test("keeps an order from being signed if the credential is deleted after finalize", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ names: ["**.example"], prevalidated: true })
+      const caller = yield* boundWith(kid)
+      const { id } = yield* order(caller, ["a.example"])
+      yield* finalize(caller, id, csrOf("a.example"))
+      yield* eab.remove(operator, kid, "keep")
+      yield* workUnder(config, "signer_issue_restricted")
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["invalid"])
     }))
 
   test("does not restrict the accounts of a deleted credential that had no names", () =>

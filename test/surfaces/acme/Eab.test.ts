@@ -548,4 +548,41 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* kidsOf, [stored(winning)])
       assert.deepStrictEqual(of("eab_verified").map(({ fields }) => fields["kid"]), [losing.kid])
     }))
+
+  for (const old of ["team-1", "01890a5d-ac96-774b-bcce-b302099a8057"]) {
+    test(`accepts a credential of another server by its old identifier ${old}`, () =>
+      Effect.gen(function*() {
+        const external = { kid: old, secret: Buffer.alloc(32, 7) }
+        const { credential } = yield* eab.create(operator, { label: "moved", profile: undefined, external })
+        const answer = yield* bound({ kid: old, secret: external.secret }, acmeKey())
+        assert.strictEqual(answer.status, 201, String(answer.body))
+        assert.deepStrictEqual(yield* kidsOf, [stored({ kid: credential.kid, secret: external.secret })])
+      }))
+  }
+
+  test("refuses an identifier that no database can store", () =>
+    Effect.gen(function*() {
+      for (const kid of ["\u0000", "a".repeat(100_000)]) {
+        records.length = 0
+        const answer = yield* bound({ kid, secret: Buffer.alloc(32, 7) }, acmeKey())
+        yield* refused(answer, [401, "unauthorized"], { reason: "unknown_kid" })
+      }
+    }))
+
+  test("binds no more accounts than a credential allows, and none after its end, but finds the bound ones", () =>
+    Effect.gen(function*() {
+      const to = yield* credential()
+      yield* eab.setScope(operator, to.kid, { changes: { maxAccounts: 1 }, cleared: [] })
+      const key = acmeKey()
+      assert.strictEqual((yield* bound(to, key)).status, 201)
+      records.length = 0
+      const more = yield* bound(to, acmeKey())
+      assert.strictEqual(more.status, 401)
+      assert.deepStrictEqual(of("eab_rejected").map(({ fields }) => fields["reason"]), ["accounts_exhausted"])
+      assert.strictEqual((yield* bound(to, key)).status, 200)
+      yield* eab.setScope(operator, to.kid, { changes: { expiresAt: 0 }, cleared: ["maxAccounts"] })
+      records.length = 0
+      assert.strictEqual((yield* bound(to, acmeKey())).status, 401)
+      assert.deepStrictEqual(of("eab_rejected").map(({ fields }) => fields["reason"]), ["expired"])
+    }))
 })
