@@ -40,7 +40,7 @@ describe("docs/debugging.md", () => {
 
   it("has commands that find the job of an order, and the request that made the job", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "cert.pem")
-    const [, order = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(
+    const [, order = ""] = /^([0-9a-f-]{36})  default  default  valid /m.exec(
       await place.run("acme-svc order list").then(
         ({ stdout }) => stdout
       )

@@ -27,7 +27,7 @@ describe("docs/challenges.md", () => {
         (error: unknown) => String(error)
       )
       assert.notStrictEqual(failure, "")
-      const [, id = ""] = /^([0-9a-f-]{36})  default  invalid/m.exec(await place.succeed("ordersFailed")) ?? []
+      const [, id = ""] = /^([0-9a-f-]{36})  default  default  invalid/m.exec(await place.succeed("ordersFailed")) ?? []
       place.stand("ORDER_ID", id)
       const shown = await place.succeed("orderShow")
       assert.match(shown, /^ +cause: connect_failed, (?:127\.0\.0\.1|::1) port \d+: /m)

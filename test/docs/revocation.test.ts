@@ -38,7 +38,7 @@ describe("docs/revocation.md", () => {
   it("lets an operator revoke by the order", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
     assert.match(await place.succeed("verifyCrl"), /cert\.pem: OK/)
-    const [, id = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
+    const [, id = ""] = /^([0-9a-f-]{36})  default  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
     place.stand("ORDER_ID", id)
     assert.match(await place.succeed("orderRevoke"), /^The revocation list is signed\.$/m)
     assert.match(await place.succeed("orderShow"), /^status +valid, revoked$/m)

@@ -22,7 +22,8 @@ const filled = async (rows: number) => {
   const database = new Sqlite(join(directory, "acme.db"))
   database.exec(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
-     INSERT INTO eab_keys SELECT randomblob(16), x'00', 'label ' || i, NULL, 'active', 1 FROM n`
+     INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
+     SELECT randomblob(16), x'00', 'label ' || i, NULL, 'active', 1 FROM n`
   )
   database.close()
   writeFileSync(join(directory, "config.toml"), config)

@@ -114,7 +114,7 @@ describe.each(databases)("the digest on $name", (backend) => {
         total: 3,
         superseded: 1
       })
-      const of = { account_id: caller.accountId, cert_serial: "0a" }
+      const of = { account_id: caller.accountId, cert_serial: "0a", kind: "default" }
       assert.deepStrictEqual(certificates, [
         {
           order_id: sooner,

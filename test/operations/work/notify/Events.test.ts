@@ -147,6 +147,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
         account_id: caller.accountId,
         cert_serial: serial,
         identifiers: ["a.example", "b.example"],
+        kind: "default",
         client_ip: sender.ip
       })
       const revoke = orderRecords.revoke(config, admin, String(order_id), 4)
