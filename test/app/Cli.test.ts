@@ -241,6 +241,40 @@ describe("eab", () => {
 })
 
 describe("a command about records that the service has written", () => {
+  test("filter explain judges an order by the scope of the account's credential", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const scope = ["--names", "*.shop.example", "--kinds", "default"]
+      const made = yield* place.run(["eab", "create", "--label", "shop", ...scope, "--json"])
+      const { kid } = jsonOf<{ readonly kid: string }>(made)
+      const { accountId } = yield* served(
+        place,
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profileOf(configOf()))
+          const bytes = kid.replaceAll("-", "")
+          yield* sql(`UPDATE accounts SET eab_kid = X'${bytes}' WHERE id = X'${caller.accountId.replaceAll("-", "")}'`)
+          return caller
+        })
+      )
+      const asked = (name: string, ...words: ReadonlyArray<string>) =>
+        place.run(["filter", "explain", "--account-id", accountId, "--identifier", name, ...words])
+      const inside = yield* asked("www.shop.example")
+      assert.strictEqual(inside.code, 0)
+      assert.include(inside.out.split("\n"), "scope: allowed, since the credential permits this")
+      const outside = yield* asked("www.bank.example")
+      assert.strictEqual(outside.code, 3)
+      assert.include(
+        outside.out.split("\n"),
+        "scope: refused by the credential, 403 rejectedIdentifier: the credential of this account does not permit www.bank.example"
+      )
+      assert.strictEqual((yield* place.run(["eab", "set", kid, "--clear", "names", "--clear", "kinds"])).code, 0)
+      assert.include((yield* asked("www.bank.example")).out, "scope: allowed, since the credential restricts nothing")
+      const stranger = "01890a5d-ac96-774b-bcce-000000000000"
+      const unknown = yield* place.run(["filter", "explain", "--account-id", stranger, "--identifier", "a.example"])
+      assert.strictEqual(unknown.code, 3)
+      assert.include(unknown.err, stranger)
+    }))
+
   test("names the flag in a refusal, not the member of the API", () =>
     Effect.gen(function*() {
       const place = yield* ready

@@ -1,16 +1,21 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { normalizeIdentifier } from "../../domain/Identifier.ts"
 import { hiddenIn } from "../../engine/HiddenText.ts"
 import { comparable } from "../../engine/net/Address.ts"
 import { Database } from "../../engine/sql/Database.ts"
+import { kindFor } from "../../operations/acme/Scope.ts"
+import * as accountRecords from "../../operations/operator/AccountRecords.ts"
 import type { Supposed } from "../../operations/operator/Explain.ts"
 import { explain } from "../../operations/operator/Explain.ts"
 import { namedKind } from "../../operations/operator/KindRecords.ts"
 import { viewOf } from "../../services/policy/PolicyView.ts"
 import * as eabLabels from "../../store/eab/EabLabels.ts"
+import { scopeOfAccount } from "../../store/eab/EabScopes.ts"
 import { renderExplanation, renderPolicy } from "../../surfaces/cli/PolicyText.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
@@ -87,7 +92,7 @@ const show = command(
 
 const explainCommand = command(
   "explain",
-  "Test a profile's policy with a hypothetical request, at every stage: connection, newOrder, and CSR, which is finalize. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
+  "Test a profile's policy with a hypothetical request, at every stage: connection, newOrder, and CSR, which is finalize; with --account-id also the scope of its credential. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
   {
     profile: profileOption,
     client: optional(clientFlag, "The address of the client. Without it, the address is unknown."),
@@ -99,7 +104,7 @@ const explainCommand = command(
       Flag.withDescription("The path without /profile/<name>.")
     ),
     kind: optionalText("kind", "The kind of certificate of the order. By default the one of an order that names none."),
-    account: optional(accountFlag, "The account that sends the request; eab checks use its credential."),
+    account: optional(accountFlag, "The account that sends the request; its credential may restrict what it orders."),
     json: jsonOption
   },
   (options) =>
@@ -108,31 +113,28 @@ const explainCommand = command(
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
       const profile = yield* namedProfile(loaded, options.profile)
-      const kind = yield* Effect.mapError(namedKind(profile, options.kind, "--kind"), refusedFor)
-      const asking = (credential: Supposed["credential"]) =>
-        Effect.provide(
-          explain(profile, {
-            client,
-            method,
-            path,
-            names,
-            commonNames,
-            accountId: account,
-            kind: kind.name,
-            credential
-          }),
-          Graph.policiesOf(loaded.config, [profile], process.version)
-        ).pipe(Effect.catchTag("CommandFailed", placing(loaded)))
+      const asking = (scope: CredentialScope | undefined, credential: Supposed["credential"]) =>
+        Effect.gen(function*() {
+          const chosen = scope === undefined ? undefined : Result.getOrUndefined(kindFor(profile, scope, undefined))
+          const kind = yield* Effect.mapError(namedKind(profile, options.kind ?? chosen?.name, "--kind"), refusedFor)
+          const supposed = { client, method, path, names, commonNames, accountId: account, kind: kind.name }
+          return yield* Effect.provide(
+            explain(profile, { ...supposed, credential, scope }),
+            Graph.policiesOf(loaded.config, [profile], process.version)
+          )
+        }).pipe(Effect.catchTag("CommandFailed", placing(loaded)))
       // The database is needed only to find the credential of an account.
-      const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
-      const explanation = account !== undefined && asksForCredentials
-        ? yield* withRecords(
-          Effect.flatMap(Database, (database) =>
-            asking(Effect.provideService(eabLabels.ofAccount(account), Database, database)))
+      const explanation = account === undefined
+        ? yield* Effect.provide(asking(undefined, Effect.succeed(undefined)), Logging.quiet(loaded))
+        : yield* withRecords(
+          Effect.gen(function*() {
+            const database = yield* Database
+            yield* accountRecords.detail(account)
+            const credential = Effect.provideService(eabLabels.ofAccount(account), Database, database)
+            return yield* asking(yield* scopeOfAccount(account), credential)
+          })
         )
-        : yield* Effect.provide(asking(Effect.succeed(undefined)), Logging.quiet(loaded))
-      yield* print(json, explanation, () =>
-        renderExplanation(explanation))
+      yield* print(json, explanation, () => renderExplanation(explanation))
       yield* refusals[explanation.outcome]
     })
 )

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { AlreadyReplaced, InvalidProfile, Malformed, NotFound, ProfileDegraded } from "../../domain/AcmeError.ts"
+import { AlreadyReplaced, Malformed, NotFound, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { boundedKind, storedKind } from "../../domain/CertificateKind.ts"
 import { provesDns } from "../../domain/Challenge.ts"
@@ -20,7 +20,6 @@ import { currentSeconds } from "../../engine/Time.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
-import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import { remember } from "../../store/Acknowledged.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
@@ -36,7 +35,7 @@ import { isReadable, refuseChain } from "../StoredCertificate.ts"
 import { refuseIfEnded } from "./Accounts.ts"
 import * as limits from "./Limits.ts"
 import { acceptAll } from "./OrderedNames.ts"
-import { isPrevalidated, permittedKinds, scopeFault, scopeOfCaller } from "./Scope.ts"
+import { isPrevalidated, kindFor, scopeFault, scopeOfCaller } from "./Scope.ts"
 import { unattainable } from "./Validity.ts"
 
 /** A decoded newOrder request. Its dates are epoch seconds. */
@@ -53,25 +52,6 @@ export interface OrderRequest {
 /** An order and the ids of its authorizations, in the order of the identifiers. */
 export interface OrderView extends Order {
   readonly authorizationIds: ReadonlyArray<AuthorizationId>
-}
-
-/**
- * Returns the kind of certificate that a request names. A request that names none gets the kind that the profile
- * chooses or, if the scope does not permit that kind, the first kind that the scope permits.
- */
-const kindFor = (
-  profile: ProfileConfig,
-  scope: CredentialScope,
-  named: string | undefined
-): Result.Result<CertificateKind, InvalidProfile> => {
-  const kinds = certificateKinds(profile)
-  const permitted = permittedKinds(scope, kinds)
-  const offered = named === undefined || kinds.isOffered ? permitted : []
-  const wanted = named ?? (permitted.includes(kinds.chosen.name) ? kinds.chosen.name : permitted[0])
-  const kind = wanted !== undefined && offered.includes(wanted) ? kinds.byName.get(wanted) : undefined
-  return kind === undefined
-    ? Result.fail(new InvalidProfile({ profile: wanted ?? kinds.chosen.name, offered }))
-    : Result.succeed(kind)
 }
 
 interface Checked {

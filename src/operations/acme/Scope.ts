@@ -1,9 +1,12 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { Compound, InvalidProfile, RejectedIdentifier } from "../../domain/AcmeError.ts"
 import type { CertificateKind, CertificateKinds } from "../../domain/CertificateKind.ts"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import { isScoped, lostScope, noScope, uncovered } from "../../domain/CredentialScope.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import { scopeOfAccount } from "../../store/eab/EabScopes.ts"
 import type { Caller } from "../Caller.ts"
 
@@ -47,6 +50,25 @@ export const scopeFault = (
 /** Returns the names of the kinds of a profile that a scope permits. */
 export const permittedKinds = ({ kinds }: CredentialScope, { byName }: CertificateKinds): ReadonlyArray<string> =>
   [...byName.keys()].filter((name) => kinds === undefined || kinds.includes(name))
+
+/**
+ * Returns the kind of certificate that a request names. A request that names none gets the kind that the profile
+ * chooses or, if the scope does not permit that kind, the first kind that the scope permits.
+ */
+export const kindFor = (
+  profile: ProfileConfig,
+  scope: CredentialScope,
+  named: string | undefined
+): Result.Result<CertificateKind, InvalidProfile> => {
+  const kinds = certificateKinds(profile)
+  const permitted = permittedKinds(scope, kinds)
+  const offered = named === undefined || kinds.isOffered ? permitted : []
+  const wanted = named ?? (permitted.includes(kinds.chosen.name) ? kinds.chosen.name : permitted[0])
+  const kind = wanted !== undefined && offered.includes(wanted) ? kinds.byName.get(wanted) : undefined
+  return kind === undefined
+    ? Result.fail(new InvalidProfile({ profile: wanted ?? kinds.chosen.name, offered }))
+    : Result.succeed(kind)
+}
 
 /** Returns the refusal of a kind that a scope does not permit. */
 export const kindFault = (

@@ -1,5 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { CredentialScope } from "../../domain/CredentialScope.ts"
+import { isScoped, uncovered } from "../../domain/CredentialScope.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
 import type { NameRequest } from "../../domain/policy/Stage.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { Comparable } from "../../engine/net/Address.ts"
@@ -9,6 +12,8 @@ import type { PlacedRule } from "../../services/policy/Policies.ts"
 import { Policies, rulesOf } from "../../services/policy/Policies.ts"
 import type { Decision } from "../../services/policy/Policy.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { certificateKinds } from "../../settings/CertificateKinds.ts"
+import { kindFault, scopeFault } from "../acme/Scope.ts"
 import { connectionProblem, finalizeProblem, orderProblem } from "../PolicyGate.ts"
 
 /** A hypothetical request. */
@@ -17,13 +22,15 @@ export interface Supposed {
   readonly method: string
   readonly path: string
   /** The normalised names of an order. If there are no names, newOrder and finalize are not tried. */
-  readonly names: ReadonlyArray<string>
+  readonly names: ReadonlyArray<DnsName>
   /** The common names of the CSR, for finalize. */
   readonly commonNames: ReadonlyArray<string>
   readonly accountId: string | undefined
   /** The name of the kind of certificate. */
   readonly kind: string
   readonly credential: IdentifiersQuestion["credential"]
+  /** What the credential of the account permits. Undefined if there is no account. */
+  readonly scope: CredentialScope | undefined
 }
 
 /**
@@ -109,10 +116,33 @@ const unasked = (place: Place, outcome: "allowed" | "unasked", because: string) 
   skipped: []
 })
 
-type ExplainedStage =
-  & { readonly because?: string; readonly status?: number; readonly type?: string }
-  & { readonly rule?: string; readonly detail?: string }
-  & Omit<ReturnType<typeof decided> | ReturnType<typeof unasked>, "rule" | "detail">
+interface ExplainedStage {
+  readonly stage: string
+  readonly at: AskedAt | "scope"
+  readonly outcome: "allowed" | "refused" | "undecided" | "unasked"
+  readonly because?: string
+  readonly status?: number
+  readonly type?: string
+  readonly rule?: string
+  readonly detail?: string
+  readonly warned: ReturnType<typeof decided>["warned"]
+  readonly asked: ReturnType<typeof decided>["asked"]
+  readonly skipped: ReturnType<typeof decided>["skipped"]
+}
+
+/** Returns whether the credential of the account permits the order (docs/eab.md, "What a credential may ask for"). */
+const scoped = (profile: ProfileConfig, scope: CredentialScope, { kind, names }: Supposed): ExplainedStage => {
+  const stage: Omit<ExplainedStage, "outcome"> = { stage: "scope", at: "scope", warned: [], asked: [], skipped: [] }
+  const wrongKind = kindFault(scope, certificateKinds(profile), kind)
+  const fault = wrongKind ?? scopeFault(scope, names)
+  if (fault === undefined) {
+    const because = isScoped(scope) ? "the credential permits this" : "the credential restricts nothing"
+    return { ...stage, outcome: "allowed", because }
+  }
+  const what = wrongKind === undefined ? uncovered(scope, names).join(", ") : `the kind ${kind}`
+  const detail = `the credential of this account does not permit ${what}`
+  return { ...stage, outcome: "refused", status: problemOf(fault).status, type: problemType(fault), detail }
+}
 
 /**
  * Runs the policy of a profile as the requests of an issuance would, including scripts and look-ups. Every stage runs,
@@ -121,7 +151,7 @@ type ExplainedStage =
 export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
   const policy = policies.get(profile.name)
-  const { accountId, client, commonNames, credential, kind, method, names, path } = supposed
+  const { accountId, client, commonNames, credential, kind, method, names, path, scope } = supposed
   const rules = rulesOf(profile.filter)
   const unruled = rules.length === 0 ? "nothing is filtered" : "no rule applies"
   const identifiersAt = Effect.fnUntraced(function*(at: NameRequest) {
@@ -148,6 +178,7 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
     policy?.connection === undefined
       ? unasked(place, "allowed", unruled)
       : decided(place, yield* policy.connection({ stage: "connection", client, method, path })),
+    ...scope === undefined ? [] : [scoped(profile, scope, supposed)],
     yield* identifiersAt("newOrder"),
     yield* identifiersAt("CSR")
   ]

@@ -87,6 +87,13 @@ const credentials = async (program: Program) => {
   )
   check(removed.keptAccounts === 0, "accounts were kept")
   await refused(program.GET("/api/eab/{kid}", { params }), 404, "not_found")
+  const taken = { externalKid: "another-server-1", hmacKey: "A".repeat(43), label: "scanners" }
+  const { kid } = await done(program.POST("/api/eab/import", { body: taken }))
+  const changed = await done(
+    program.PATCH("/api/eab/{kid}", { params: { path: { kid } }, body: { names: ["*.scanner.example"] } })
+  )
+  check(changed.names?.[0] === "*.scanner.example", "the credential has another scope")
+  await refused(program.POST("/api/eab/import", { body: { ...taken, hmacKey: "short" } }), 400, "bad_request")
 }
 
 const jobs = async (program: Program) => {
