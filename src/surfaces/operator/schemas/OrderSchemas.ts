@@ -119,7 +119,7 @@ const Authorization = Schema.Struct({
   expires: Time,
   wildcard: Schema.optionalKey(Schema.Boolean),
   provedBy: Schema.optionalKey(
-    Schema.Literals(["credential"]).annotate({
+    Schema.Literal("credential").annotate({
       description: "What made the authorization valid, if no challenge did: the credential of the account."
     })
   ),
