@@ -48,7 +48,7 @@ export const scopeFault = (
 }
 
 /** Returns the names of the kinds of a profile that a scope permits. */
-export const permittedKinds = ({ kinds }: CredentialScope, { byName }: CertificateKinds): ReadonlyArray<string> =>
+const permittedKinds = ({ kinds }: CredentialScope, { byName }: CertificateKinds): ReadonlyArray<string> =>
   [...byName.keys()].filter((name) => kinds === undefined || kinds.includes(name))
 
 /**
