@@ -81,6 +81,9 @@ export interface NewCredential {
   readonly external?: { readonly kid: string; readonly secret: Uint8Array }
 }
 
+const takenExternal = (kid = "that was imported at this moment") =>
+  new BadRequest({ member: "externalKid", detail: `is the identifier of the credential ${kid}.` })
+
 /** Creates a credential. Only this result contains the secret. */
 export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
@@ -95,15 +98,15 @@ export const create = Effect.fn("Eab.create")(function*(
   const externalKid = external?.kid
   if (externalKid !== undefined) {
     const taken = yield* eabKeys.secretOfExternal(externalKid, profile ?? "")
-    if (taken !== undefined) {
-      return yield* new BadRequest({
-        member: "externalKid",
-        detail: `is the identifier of the credential ${taken.kid}.`
-      })
-    }
+    if (taken !== undefined) return yield* takenExternal(taken.kid)
   }
-  yield* transaction(Effect.andThen(
+  const inserted = Effect.filterOrFail(
     eabKeys.insert({ kid, secret, label, profile, now, externalKid, ...scope }),
+    (row) => row !== undefined,
+    () => takenExternal()
+  )
+  yield* transaction(Effect.andThen(
+    inserted,
     audit.insert({
       event: "eab_created",
       ...actorOf(operator),

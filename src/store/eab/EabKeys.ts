@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { AccountId } from "../../domain/Id.ts"
 import { bytes, int, name, nullable, text, uuid, uuidBytes } from "../../engine/sql/Column.ts"
-import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
+import { all, first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 import { scopeColumns } from "./EabScopes.ts"
 
@@ -34,12 +34,13 @@ const insertStatement = statement({
     externalKid: credential.externalKid,
     ...scopeColumns
   },
-  row: {},
+  row: { kid: uuidBytes },
   sql: () =>
     `INSERT INTO eab_keys (kid, secret, label, profile, status, created_at, external_kid, names, wildcards, kinds,
        validity_seconds, orders_per_day, max_accounts, expires_at, prevalidated)
      VALUES (:kid, :secret, :label, :profile, 'active', :now, :externalKid, :names, :wildcards, :kinds,
-       :validitySeconds, :ordersPerDay, :maxAccounts, :expiresAt, :prevalidated)`
+       :validitySeconds, :ordersPerDay, :maxAccounts, :expiresAt, :prevalidated)
+     ON CONFLICT DO NOTHING RETURNING kid AS "kid"`
 })
 
 const binding = {
@@ -176,7 +177,10 @@ const lockStatement = statement({
 /** A credential in the form that operators see. Times are epoch seconds. */
 export type Credential = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** Inserts an active credential. If `profile` is `undefined`, every profile accepts the credential. */
+/**
+ * Inserts an active credential. If `profile` is `undefined`, every profile accepts the credential. Returns `undefined`
+ * if another credential has the external identifier.
+ */
 export const insert = (
   row: CredentialScope & {
     readonly kid: string
@@ -186,7 +190,7 @@ export const insert = (
     readonly now: number
     readonly externalKid: string | undefined
   }
-) => run(insertStatement, row)
+) => first(insertStatement, row)
 
 /**
  * Returns the secret with which a binding is verified, with the profile and the status of the credential. Operators

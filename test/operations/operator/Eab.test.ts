@@ -611,6 +611,16 @@ describe.each(databases)("credentials for external account binding on $name", (b
     }
   })
 
+  test("takes an identifier of another server once, even if two operators import it at the same time", () =>
+    Effect.gen(function*() {
+      const external = { kid: "old-1", secret: new Uint8Array(32).fill(7) }
+      const imported = Effect.result(eab.create(operator, { external, label: "old", profile: undefined }))
+      const ends = yield* Effect.all([imported, imported, imported], { concurrency: "unbounded" })
+      const refusals = ends.flatMap((end) => end._tag === "Failure" ? [end.failure] : [])
+      assert.deepStrictEqual(refusals.map(({ _tag }) => _tag), ["BadRequest", "BadRequest"])
+      assert.strictEqual((yield* rowsOf).length, 1, "only what was imported is in the trail")
+    }))
+
   const broken = (verb: "INSERT" | "DELETE", table: string) =>
     isSqlite
       ? sql(`CREATE TRIGGER broken BEFORE ${verb} ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
