@@ -1,5 +1,9 @@
+import { Effect } from "effect"
 import { appendFileSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { whole } from "../../src/app/Commands.ts"
+import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import type { Credential } from "../support/Binding.ts"
 import { builtServer } from "../support/Databases.ts"
 import type { Line } from "../support/DocumentLines.ts"
@@ -7,6 +11,21 @@ import { bodiesOf } from "../support/Documents.ts"
 import { client } from "../support/Installed.ts"
 import type { Serving } from "../support/Place.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
+
+describe("the table of restrictions in docs/eab.md", () => {
+  it("has each flag that sets one, and a value only for a flag that takes one", async () => {
+    const leaves = leavesOf(await Effect.runPromise(whole))
+    const set = leaves.find(({ path }) => path.join(" ").endsWith("eab set")) ?? assert.fail("no such command")
+    const document = readFileSync(join(import.meta.dirname, "../../docs/eab.md"), "utf8")
+    const [, section = ""] = document.split("## What a credential may ask for")
+    const rows = section.split("\n## ")[0]?.matchAll(/^\| `(--[\w-]+)( \w+)?` +\|/gm) ?? []
+    const flags = set.flags.filter(({ name }) => !["--clear", "--json"].includes(name))
+    assert.deepStrictEqual(
+      new Map([...rows].map(([, name, value]) => [name, value !== undefined])),
+      new Map(flags.map(({ name, value }) => [name, value !== undefined]))
+    )
+  })
+})
 
 describe("docs/eab.md", () => {
   let place: Place
