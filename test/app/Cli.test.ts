@@ -241,6 +241,17 @@ describe("eab", () => {
 })
 
 describe("a command about records that the service has written", () => {
+  test("eab import names the flag of the file whose key is too short", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      writeFileSync(join(place.directory, "key"), "short", { mode: 0o600 })
+      const ended = yield* place.run(["eab", "import", "old", "--hmac-key-file", "key", "--label", "web"])
+      assert.deepStrictEqual([ended.code, ended.err], [
+        3,
+        "--hmac-key-file takes base64url or base64 of 16 to 256 octets.\n"
+      ])
+    }))
+
   test("filter explain judges an order by the scope of the account's credential", () =>
     Effect.gen(function*() {
       const place = yield* ready

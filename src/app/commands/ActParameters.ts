@@ -213,7 +213,9 @@ export const spelt = <R, E extends { readonly _tag: string }>(
   error: E
 ): BadRequest | E | UnknownWord => {
   const isMember = (name: string | undefined): name is string => name !== undefined && Object.hasOwn(act.input, name)
-  const spelling = (member: string) => spellingOf(cli, argsOf(act, cli), member)
+  // A secret is given in a file (`SecretInput.ts`).
+  const spelling = (member: string) =>
+    `${spellingOf(cli, argsOf(act, cli), member)}${act.input[member]?.isSecret === true ? "-file" : ""}`
   if (error instanceof BadRequest && isMember(error.member)) {
     return new BadRequest({ member: spelling(error.member), detail: error.detail })
   }
