@@ -280,8 +280,12 @@ describe("a command about records that the service has written", () => {
       )
       assert.strictEqual((yield* place.run(["eab", "set", kid, "--clear", "names", "--clear", "kinds"])).code, 0)
       assert.include((yield* asked("www.bank.example")).out, "scope: allowed, since the credential restricts nothing")
+      appendFileSync(join(place.directory, "config.toml"), "\n[profiles.other]\n")
+      const elsewhere = yield* asked("www.shop.example", "--profile", "other")
+      assert.strictEqual(elsewhere.code, 3)
+      assert.include(elsewhere.err, `The account ${accountId} is one of the profile default.`)
       const stranger = "01890a5d-ac96-774b-bcce-000000000000"
-      const unknown = yield* place.run(["filter", "explain", "--account-id", stranger, "--identifier", "a.example"])
+      const unknown = yield* place.run(["filter", "explain", "--profile", "other", "--account-id", stranger])
       assert.strictEqual(unknown.code, 3)
       assert.include(unknown.err, stranger)
     }))

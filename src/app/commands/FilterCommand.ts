@@ -129,7 +129,11 @@ const explainCommand = command(
         : yield* withRecords(
           Effect.gen(function*() {
             const database = yield* Database
-            yield* accountRecords.detail(account)
+            const found = yield* accountRecords.detail(account)
+            if (found.account.profile !== profile.name) {
+              const message = `The account ${account} is one of the profile ${found.account.profile}.`
+              return yield* new CommandFailed({ code: 3, message })
+            }
             const credential = Effect.provideService(eabLabels.ofAccount(account), Database, database)
             return yield* asking(yield* scopeOfAccount(account), credential)
           })
