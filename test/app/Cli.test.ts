@@ -208,6 +208,25 @@ describe("eab", () => {
       )
     }))
 
+  test("create and set refuse kinds of certificates that no profile has", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const { kid } = yield* created(place)
+      const refused = {
+        code: 3,
+        error: "refused",
+        message: "--kinds takes kinds of certificates: default; there is no kind defualt."
+      }
+      for (const command of [["create", "--label", "x"], ["set", kid]]) {
+        const kinds = ["--kinds", "default", "--kinds", "defualt", "--json"]
+        assert.deepStrictEqual(refusalOf(yield* place.run(["eab", ...command, ...kinds])), refused)
+      }
+      const set = jsonOf<Credential & { readonly kinds: ReadonlyArray<string> }>(
+        yield* place.run(["eab", "set", kid, "--kinds", "default", "--json"])
+      )
+      assert.deepStrictEqual(set.kinds, ["default"])
+    }))
+
   for (
     const { around, code, flags = [], says, what } of [
       {

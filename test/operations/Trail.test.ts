@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { finalize } from "../../src/operations/acme/Finalize.ts"
 import * as eab from "../../src/operations/operator/Eab.ts"
+import * as deletion from "../../src/operations/operator/EabDeletion.ts"
 import * as admin from "../../src/operations/operator/OrderRecords.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { databases } from "../support/Databases.ts"
@@ -75,9 +76,9 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), ["active"])
       yield* eab.revoke(operator, credential.kid)
       yield* eab.revoke(operator, credential.kid)
-      yield* withoutRows(Effect.flip(eab.remove(operator, credential.kid, "keep")))
+      yield* withoutRows(Effect.flip(deletion.remove(operator, credential.kid, "keep")))
       assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), ["revoked"])
-      yield* eab.remove(operator, credential.kid, "keep")
+      yield* deletion.remove(operator, credential.kid, "keep")
       assert.deepStrictEqual(yield* events, ["eab_created", "eab_revoked", "eab_deleted"])
     }))
 

@@ -5,7 +5,7 @@ import type { ValidityWindow } from "../../crypto/x509/Leaf.ts"
 import { validityWindow } from "../../crypto/x509/Leaf.ts"
 import { Malformed } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
-import { kindOfOrder } from "../../domain/CertificateKind.ts"
+import { boundedKind, kindOfOrder } from "../../domain/CertificateKind.ts"
 import type { Order } from "../../domain/Order.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { tellUnreadable } from "../../engine/sql/Query.ts"
@@ -15,7 +15,9 @@ import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
+import type { Caller } from "../Caller.ts"
 import { unreadableChain } from "../StoredCertificate.ts"
+import { scopeOfCaller } from "./Scope.ts"
 
 /*
  * The validity that an order requests, and the validity of its certificate (RFC 8555 section 7.4). The row keeps the
@@ -97,10 +99,11 @@ const issued = (order: Order): Effect.Effect<Wish, StorageFailed, Database> =>
  * certificate. Before that, they are the dates that the certificate will have, as far as they are known.
  */
 export const datesOf = (
-  profile: ProfileConfig,
+  caller: Caller,
   order: Order,
   now: number
 ): Effect.Effect<Wish, StorageFailed, Database | Issuers> => {
+  const { profile } = caller
   if (!isWish(order)) return Effect.succeed(nothing)
   const of = ({ notAfter, notBefore }: Wish): Wish => ({
     notBefore: order.notBefore === undefined ? undefined : notBefore,
@@ -110,8 +113,10 @@ export const datesOf = (
   if (profile.signer.backend !== "local_ca") return Effect.succeed(nothing)
   const kind = kindOfOrder(certificateKinds(profile), order.kind)
   if (kind === undefined) return Effect.succeed(nothing)
-  return Issuers.use((issuers) => {
-    const window = windowOf(kind, issuers.of(profile.name), order, { now, orderedAt: order.createdAt })
-    return Effect.succeed(Result.isSuccess(window) ? of(window.success) : nothing)
+  return Effect.gen(function*() {
+    const issuers = yield* Issuers
+    const bounded = boundedKind(kind, (yield* scopeOfCaller(caller)).validitySeconds)
+    const window = windowOf(bounded, issuers.of(profile.name), order, { now, orderedAt: order.createdAt })
+    return Result.isSuccess(window) ? of(window.success) : nothing
   })
 }

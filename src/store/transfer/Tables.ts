@@ -9,9 +9,19 @@ const table = (
 
 /**
  * Every table of the schema. A table comes before the tables that refer to it. `schema_migrations` is not in this list,
- * because it is different in each database.
+ * because it is different in each database. `workers` is the first one, because a database with scopes of credentials
+ * refuses the row of a process that knew none (migration 0044), even if that process ended long ago.
  */
 export const tables: ReadonlyArray<Table> = [
+  table("workers", "owner", {
+    owner: "text",
+    roles: "text",
+    version: "text",
+    started_at: "int",
+    last_seen_at: "int",
+    shares_syncs: "int",
+    knows: "text"
+  }),
   table("eab_keys", "kid", {
     kid: "bytes",
     secret: "bytes",
@@ -171,15 +181,6 @@ export const tables: ReadonlyArray<Table> = [
     share: "text",
     spent_seconds: "int",
     joined: "int"
-  }),
-  table("workers", "owner", {
-    owner: "text",
-    roles: "text",
-    version: "text",
-    started_at: "int",
-    last_seen_at: "int",
-    shares_syncs: "int",
-    knows: "text"
   }),
   table("profile_states", "profile owner", {
     profile: "text",

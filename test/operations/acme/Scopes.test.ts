@@ -11,8 +11,11 @@ import { currentSeconds } from "../../../src/engine/Time.ts"
 import * as acmeAuthorizations from "../../../src/operations/acme/Authorizations.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
+import { datesOf } from "../../../src/operations/acme/Validity.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
+import { knownWords } from "../../../src/operations/OlderProcesses.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
+import * as deletion from "../../../src/operations/operator/EabDeletion.ts"
 import { orderDetailObject } from "../../../src/operations/operator/Objects.ts"
 import { detail } from "../../../src/operations/operator/OrderRecords.ts"
 import * as eabKeys from "../../../src/store/eab/EabKeys.ts"
@@ -168,7 +171,7 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
     Effect.gen(function*() {
       const kid = yield* make({ names: ["**.example"] })
       const caller = yield* boundWith(kid)
-      yield* eab.remove(operator, kid, "keep")
+      yield* deletion.remove(operator, kid, "keep")
       const [lost] = yield* column("SELECT scope_lost FROM accounts")
       assert.strictEqual(Number(lost), yield* currentSeconds)
       yield* refusalOf(order({ ...caller, scopeLost: Number(lost) }, ["a.example"]))
@@ -181,7 +184,7 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       const caller = yield* boundWith(kid)
       const { id } = yield* order(caller, ["a.example"])
       yield* finalize(caller, id, csrOf("a.example"))
-      yield* eab.remove(operator, kid, "keep")
+      yield* deletion.remove(operator, kid, "keep")
       yield* workUnder(config, "signer_issue_restricted")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["invalid"])
     }))
@@ -190,7 +193,7 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
     Effect.gen(function*() {
       const kid = yield* make({ ordersPerDay: 1 })
       const caller = yield* boundWith(kid)
-      yield* eab.remove(operator, kid, "keep")
+      yield* deletion.remove(operator, kid, "keep")
       yield* order(caller, ["a.example"])
     }))
 
@@ -208,6 +211,57 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       const refused = yield* Effect.flip(make({ names: ["a.example"] }))
       assert.include("detail" in refused ? refused.detail : "", "elsewhere:1:b runs an older version")
       yield* make({})
+    }))
+
+  test("keeps a process of an older version from starting", () =>
+    Effect.gen(function*() {
+      const { later: now } = yield* clocks
+      const older = workers.present({ owner: "elsewhere:1:b", roles: "acme", version: "1", startedAt: now, now })
+      yield* make({})
+      yield* older
+      yield* sql("DELETE FROM workers")
+      const kid = yield* make({ maxAccounts: 3 })
+      const refused = yield* Effect.flip(older)
+      assert.include(refused.message, "a credential has a scope, which this version of acme-svc does not know")
+      yield* workers.present({
+        owner: "here:1:c",
+        roles: "acme",
+        version: "2",
+        startedAt: now,
+        now,
+        knows: knownWords.join(" ")
+      })
+      yield* eab.setScope(operator, kid, { changes: {}, cleared: ["maxAccounts"] })
+      yield* older
+    }))
+
+  test("keeps a process of an older version from starting after its credential is gone", () =>
+    Effect.gen(function*() {
+      const { later: now } = yield* clocks
+      const kid = yield* make({ names: ["a.example"] })
+      yield* boundWith(kid)
+      yield* deletion.remove(operator, kid, "keep")
+      const refused = yield* Effect.flip(
+        workers.present({ owner: "elsewhere:1:b", roles: "acme", version: "1", startedAt: now, now })
+      )
+      assert.include(refused.message, "a credential has a scope")
+      yield* sql("UPDATE accounts SET status = 'deactivated'")
+      yield* workers.present({ owner: "elsewhere:1:b", roles: "acme", version: "1", startedAt: now, now })
+    }))
+
+  test("is in the dates that an order shows before its certificate exists", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(
+        yield* make({ validitySeconds: 86_400, names: ["**.example"], prevalidated: true })
+      )
+      const now = yield* currentSeconds
+      const made = yield* orders.create(caller, {
+        identifiers: [{ type: "dns", value: "a.example" }],
+        notBefore: now,
+        notAfter: undefined
+      })
+      const shown = yield* datesOf(caller, { ...made, notAfter: now + 3 * 86_400 }, now)
+      assert.isAtMost(shown.notAfter ?? Infinity, now + 86_400)
     }))
 
   test("needs names to be prevalidated", () =>

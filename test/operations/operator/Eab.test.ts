@@ -8,6 +8,7 @@ import type { OrderId } from "../../../src/domain/Id.ts"
 import { transaction } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
+import * as deletion from "../../../src/operations/operator/EabDeletion.ts"
 import * as eabKeys from "../../../src/store/eab/EabKeys.ts"
 import { databases } from "../../support/Databases.ts"
 import {
@@ -216,8 +217,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
             const doing of [
               Effect.asVoid(eab.find(kid)),
               Effect.asVoid(eab.revoke(operator, kid)),
-              Effect.asVoid(eab.preview(kid, "keep")),
-              Effect.asVoid(eab.remove(operator, kid, "delete"))
+              Effect.asVoid(deletion.preview(kid, "keep")),
+              Effect.asVoid(deletion.remove(operator, kid, "delete"))
             ]
           ) {
             const error = yield* Effect.flip(doing)
@@ -262,7 +263,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         yield* sql("UPDATE eab_keys SET label = NULL")
         yield* forgetRows
         yield* eab.revoke(operator, kid)
-        yield* eab.remove(operator, kid, "keep")
+        yield* deletion.remove(operator, kid, "keep")
         assert.deepStrictEqual((yield* rowsOf).map(([event, , , detail]) => [event, detail]), [
           ["eab_revoked", { kid }],
           ["eab_deleted", { kid, accounts: "keep", kept: 0, deactivated: 0, deleted: 0 }]
@@ -296,8 +297,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
     test("keeps the accounts unchanged if requested", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
-        assert.deepInclude(yield* eab.preview(kid, "keep"), { accounts: 3, orders: 2 })
-        assert.deepStrictEqual(yield* eab.remove(operator, kid, "keep"), {
+        assert.deepInclude(yield* deletion.preview(kid, "keep"), { accounts: 3, orders: 2 })
+        assert.deepStrictEqual(yield* deletion.remove(operator, kid, "keep"), {
           deleted: { accounts: 0, orders: 0 },
           deactivatedAccounts: 0,
           keptAccounts: 3
@@ -324,8 +325,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
     test("deactivates each valid account if requested, with one row for each", () =>
       Effect.gen(function*() {
         const { kid, one, two } = yield* peopled
-        assert.deepInclude(yield* eab.preview(kid, "deactivate"), { accounts: 3, orders: 2 })
-        assert.deepStrictEqual(yield* eab.remove(operator, kid, "deactivate"), {
+        assert.deepInclude(yield* deletion.preview(kid, "deactivate"), { accounts: 3, orders: 2 })
+        assert.deepStrictEqual(yield* deletion.remove(operator, kid, "deactivate"), {
           deleted: { accounts: 0, orders: 0 },
           deactivatedAccounts: 2,
           keptAccounts: 1
@@ -352,8 +353,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
     test("deletes the accounts with their orders if requested, with one row for each account", () =>
       Effect.gen(function*() {
         const { gone, kid, one, two } = yield* peopled
-        assert.deepInclude(yield* eab.preview(kid, "delete"), { accounts: 3, orders: 2 })
-        assert.deepStrictEqual(yield* eab.remove(operator, kid, "delete"), {
+        assert.deepInclude(yield* deletion.preview(kid, "delete"), { accounts: 3, orders: 2 })
+        assert.deepStrictEqual(yield* deletion.remove(operator, kid, "delete"), {
           deleted: { accounts: 3, orders: 2 },
           deactivatedAccounts: 0,
           keptAccounts: 0
@@ -377,14 +378,14 @@ describe.each(databases)("credentials for external account binding on $name", (b
       Effect.gen(function*() {
         const { kid } = yield* peopled
         const before = yield* everything
-        for (const mode of ["keep", "deactivate", "delete"] as const) yield* eab.preview(kid, mode)
+        for (const mode of ["keep", "deactivate", "delete"] as const) yield* deletion.preview(kid, mode)
         assert.deepStrictEqual(yield* everything, before)
       }))
 
     test("succeeds for one of several simultaneous requests, and the others find no credential", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
-        const ends = yield* Effect.all([1, 2, 3].map(() => Effect.result(eab.remove(operator, kid, "delete"))), {
+        const ends = yield* Effect.all([1, 2, 3].map(() => Effect.result(deletion.remove(operator, kid, "delete"))), {
           concurrency: "unbounded"
         })
         const tags = ends.map((end) => end._tag === "Success" ? "done" : end.failure._tag)
@@ -398,7 +399,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           const { kid } = yield* peopled
           const before = yield* everything
           yield* broken("DELETE", "eab_keys")
-          const error = yield* Effect.ensuring(Effect.flip(eab.remove(operator, kid, mode)), mend)
+          const error = yield* Effect.ensuring(Effect.flip(deletion.remove(operator, kid, mode)), mend)
           assert.strictEqual(error._tag, "StorageFailed")
           assert.deepStrictEqual(yield* everything, before)
         }))
@@ -431,8 +432,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
           yield* orderWith(two, set)
           const before = yield* everything
           const ends = [
-            yield* Effect.result(eab.preview(kid, "delete")),
-            yield* Effect.result(eab.remove(operator, kid, "delete"))
+            yield* Effect.result(deletion.preview(kid, "delete")),
+            yield* Effect.result(deletion.remove(operator, kid, "delete"))
           ]
           for (const end of ends) {
             if (live) {
@@ -449,8 +450,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
         for (const mode of ["keep", "deactivate"] as const) {
           const kid = yield* made(mode)
           yield* orderWith(yield* boundBy(kid), live)
-          yield* eab.preview(kid, mode)
-          yield* eab.remove(operator, kid, mode)
+          yield* deletion.preview(kid, mode)
+          yield* deletion.remove(operator, kid, mode)
           assert.strictEqual(yield* count("SELECT count(*) FROM eab_keys"), 0)
         }
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 2)
@@ -460,17 +461,17 @@ describe.each(databases)("credentials for external account binding on $name", (b
       Effect.gen(function*() {
         const { kid, stranger } = yield* peopled
         yield* orderWith(stranger, live)
-        assert.strictEqual((yield* eab.remove(operator, kid, "delete")).deleted.accounts, 3)
+        assert.strictEqual((yield* deletion.remove(operator, kid, "delete")).deleted.accounts, 3)
       }))
 
     test("is refused and changes nothing if a certificate is issued after the preview", () =>
       Effect.gen(function*() {
         const { kid, two } = yield* peopled
         const id = yield* orderWith(two, "status = 'processing'")
-        yield* eab.preview(kid, "delete")
+        yield* deletion.preview(kid, "delete")
         yield* sql(updateOf(id, live))
         const before = yield* everything
-        const error = yield* Effect.flip(eab.remove(operator, kid, "delete"))
+        const error = yield* Effect.flip(deletion.remove(operator, kid, "delete"))
         assert.deepInclude(error, { _tag: "LiveCertificates", count: 1 })
         assert.deepStrictEqual(yield* everything, before)
       }))
@@ -502,7 +503,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           })
         ))
         yield* Deferred.await(begun)
-        const end = yield* Effect.result(eab.remove(operator, kid, mode))
+        const end = yield* Effect.result(deletion.remove(operator, kid, mode))
         yield* Fiber.join(holding)
         return end
       })

@@ -6,6 +6,7 @@ import type { Answer } from "../../../src/engine/http/Message.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
+import * as deletion from "../../../src/operations/operator/EabDeletion.ts"
 import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../support/AcmeSession.ts"
 import type { Credential } from "../../support/Binding.ts"
 import { bindingOf } from "../../support/Binding.ts"
@@ -228,7 +229,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     [
       "a deleted credential",
       "unknown_kid",
-      ({ binding, to }) => Effect.as(eab.remove(operator, to.kid, "keep"), binding)
+      ({ binding, to }) => Effect.as(deletion.remove(operator, to.kid, "keep"), binding)
     ]
   ]
   for (const [name, reason, make, kid = ({ to }: Attempt) => to.kid] of unauthorized) {
@@ -466,7 +467,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual((yield* order).status, 201)
       records.length = 0
       yield* refused(yield* bound(to, acmeKey()), [401, "unauthorized"], { reason: "revoked", kid: to.kid })
-      yield* eab.remove(operator, to.kid, "keep")
+      yield* deletion.remove(operator, to.kid, "keep")
       assert.strictEqual((yield* order).status, 201)
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
     }))

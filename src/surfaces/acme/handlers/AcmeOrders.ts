@@ -10,6 +10,7 @@ import { finalize } from "../../../operations/acme/Finalize.ts"
 import type { OrderView } from "../../../operations/acme/Orders.ts"
 import * as orders from "../../../operations/acme/Orders.ts"
 import { datesOf } from "../../../operations/acme/Validity.ts"
+import type { Caller } from "../../../operations/Caller.ts"
 import { shareOfCaller } from "../../../operations/Caller.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
@@ -39,9 +40,14 @@ export const NewOrder = Schema.Struct({
   profile: Schema.optionalKey(Schema.String)
 })
 
-const orderAnswer = Effect.fnUntraced(function*(status: number, endpoint: Endpoint, order: OrderView) {
+const orderAnswer = Effect.fnUntraced(function*(
+  status: number,
+  caller: Caller,
+  endpoint: Endpoint,
+  order: OrderView
+) {
   const now = yield* currentSeconds
-  const dates = yield* datesOf(endpoint.profile, order, now)
+  const dates = yield* datesOf(caller, order, now)
   return json(status, orderObject(endpoint, order, dates, now), { location: endpoint.order(order.id) })
 })
 
@@ -55,7 +61,7 @@ export const newOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof
     replaces: payload.replaces,
     certificateProfile: payload.profile
   })
-  return yield* orderAnswer(201, endpoint, order)
+  return yield* orderAnswer(201, caller, endpoint, order)
 })
 
 /**
@@ -70,14 +76,14 @@ const signingOf = ({ profile }: Endpoint, dedupKey: OrderId, isRestricted: boole
   pauseSeconds: profile.signer.backend === "local_ca" ? 1 : 5
 })
 
-const found = Effect.fnUntraced(function*(endpoint: Endpoint, order: OrderView) {
-  const answer = yield* orderAnswer(200, endpoint, order)
+const found = Effect.fnUntraced(function*(caller: Caller, endpoint: Endpoint, order: OrderView) {
+  const answer = yield* orderAnswer(200, caller, endpoint, order)
   const awaits = order.status === "processing" ? signingOf(endpoint, order.id, order.restricted === 1) : undefined
   return { answer, awaits }
 })
 
 const read = Effect.fnUntraced(function*({ caller, endpoint }: BySomeAccount<unknown>, id: OrderId) {
-  return yield* found(endpoint, yield* orders.find(caller, id))
+  return yield* found(caller, endpoint, yield* orders.find(caller, id))
 })
 
 /** Reads an order (RFC 8555 section 7.1.3). */
@@ -99,7 +105,7 @@ export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<t
   const orderId = yield* recordId(OrderId, id)
   const finalized = Effect.gen(function*() {
     const order = yield* finalize(caller, orderId, payload.csr)
-    return { ...yield* found(endpoint, order), isFirst: true }
+    return { ...yield* found(caller, endpoint, order), isFirst: true }
   })
   return yield* begun(finalized, {
     limitMillis: endpoint.profile.order.finalize_wait_ms,

@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import type { AccountsMode } from "../../../domain/Audit.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import * as eab from "../../../operations/operator/Eab.ts"
+import * as deletion from "../../../operations/operator/EabDeletion.ts"
 import { eabFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
 import { credentialObject } from "../../../operations/operator/Objects.ts"
@@ -57,6 +58,21 @@ export const exportCredentials = act({
   http: { route: "GET /api/eab/export" }
 })
 
+interface Named {
+  readonly profile?: string | undefined
+  readonly kinds?: ReadonlyArray<string> | undefined
+}
+
+const namesConfigured = ({ kinds, profile }: Named): boolean => profile !== undefined || kinds !== undefined
+
+/** Refuses a profile or a kind of certificates that the configuration does not have. */
+const checkNamed = Effect.fnUntraced(function*({ kinds, profile }: Named) {
+  if (!namesConfigured({ kinds, profile })) return
+  const config = yield* Configured.config
+  if (profile !== undefined) yield* eab.checkProfile(config, profile)
+  yield* eab.checkKinds(config, profile, kinds)
+})
+
 /** Creates a credential. */
 export const createCredential = act({
   id: "createCredential",
@@ -71,7 +87,7 @@ export const createCredential = act({
   errors: [],
   run: ({ label, profile, ...scope }) =>
     Effect.gen(function*() {
-      if (profile !== undefined) yield* eab.checkProfile(yield* Configured.config, profile)
+      yield* checkNamed({ profile, kinds: scope.kinds })
       const { credential, secret } = yield* eab.create(yield* Acting.operator, { label, profile, scope })
       return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
     }),
@@ -80,7 +96,7 @@ export const createCredential = act({
     command: "eab create",
     help: "Create a credential; its HMAC key is printed only once.",
     example: "eab create --label printers",
-    needsConfig: ({ profile }) => profile !== undefined,
+    needsConfig: namesConfigured,
     text: (credential) => stacked([renderDetail(credential), "", "The HMAC key is shown only now."], "\n"),
     undo: {
       taken: "the credential was revoked",
@@ -108,7 +124,7 @@ const importCredential = act({
   errors: [],
   run: ({ externalKid, hmacKey, label, profile, ...scope }) =>
     Effect.gen(function*() {
-      if (profile !== undefined) yield* eab.checkProfile(yield* Configured.config, profile)
+      yield* checkNamed({ profile, kinds: scope.kinds })
       const key = Buffer.from(hmacKey.trim().replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, ""), "base64url")
       if (key.length < leastKey || key.length > mostKey || !/^[\w+/=-]+$/.test(hmacKey.trim())) {
         return yield* new BadRequest({
@@ -125,7 +141,7 @@ const importCredential = act({
     command: "eab import",
     args: ["externalKid"],
     example: "eab import OLD-KID --hmac-key-file FILE --label web",
-    needsConfig: ({ profile }) => profile !== undefined
+    needsConfig: namesConfigured
   }
 })
 
@@ -164,13 +180,18 @@ export const changeCredential = act({
   run: ({ clear = [], kid, ...changes }) =>
     Effect.gen(function*() {
       const cleared = scopeMembers.filter((member) => clear.includes(member))
+      if (changes.kinds !== undefined) {
+        const { profile } = yield* eab.find(kid)
+        yield* eab.checkKinds(yield* Configured.config, profile, changes.kinds)
+      }
       return credentialObject(yield* eab.setScope(yield* Acting.operator, kid, { changes, cleared }))
     }),
   http: { route: "PATCH /api/eab/{kid}" },
   cli: {
     command: "eab set",
     help: "Change what the accounts of a credential may ask for, from the next order on.",
-    example: "eab set KID --names '**.shop.example' --orders-per-day 100"
+    example: "eab set KID --names '**.shop.example' --orders-per-day 100",
+    needsConfig: namesConfigured
   }
 })
 
@@ -215,7 +236,7 @@ export const deleteCredential = act({
     keptAccounts: Int
   }),
   errors: ["live_certificates"],
-  run: ({ accounts, kid }) => Effect.flatMap(Acting.operator, (operator) => eab.remove(operator, kid, accounts)),
+  run: ({ accounts, kid }) => Effect.flatMap(Acting.operator, (operator) => deletion.remove(operator, kid, accounts)),
   http: { route: "DELETE /api/eab/{kid}" },
   cli: {
     command: "eab delete",
@@ -229,7 +250,7 @@ export const deleteCredential = act({
     },
     confirm: ({ accounts: mode, kid }) =>
       Effect.map(
-        eab.preview(kid, mode),
+        deletion.preview(kid, mode),
         ({ accounts, credential, orders }) =>
           `Delete credential ${kid} (${credential.label ?? "no label"}) and ${fates[mode](accounts, orders)}?${
             mode === "keep" && credential.names !== undefined && accounts > 0

@@ -10,6 +10,7 @@ import { trigger } from "../../../../src/operations/acme/Challenges.ts"
 import type { Caller } from "../../../../src/operations/Caller.ts"
 import * as accountRecords from "../../../../src/operations/operator/AccountRecords.ts"
 import * as eab from "../../../../src/operations/operator/Eab.ts"
+import * as deletion from "../../../../src/operations/operator/EabDeletion.ts"
 import * as orderRecords from "../../../../src/operations/operator/OrderRecords.ts"
 import { Notifier, notify } from "../../../../src/services/notify/Notifier.ts"
 import { unreachable } from "../../../../src/services/validation/Attempt.ts"
@@ -128,7 +129,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
       const { credential } = yield* eab.create(cli, { label: "l", profile: undefined })
       const { accountId } = yield* callerAt(profileOf(config))
       yield* sql(`UPDATE accounts SET eab_kid = (SELECT kid FROM eab_keys) WHERE status = 'valid'`)
-      const gone = yield* told("account_deactivated", eab.remove(cli, credential.kid, "deactivate"))
+      const gone = yield* told("account_deactivated", deletion.remove(cli, credential.kid, "deactivate"))
       assert.deepStrictEqual([gone.to, gone.fields?.["account_id"]], [everybody, accountId])
     })))
 
