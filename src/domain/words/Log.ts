@@ -52,6 +52,7 @@ export const events = {
   profile_degraded: error("profile", "error"),
   profile_recovered: info("profile"),
   profile_init_failed: error("profile", "error"),
+  profile_kind_unoffered: error("profile", "error"),
   proxy_configured: info("http", "https", "no_proxy_entries", "source"),
   tls_disabled: advisory("base_url"),
   tls_base_url_mismatch: advisory("key", "base_url"),

@@ -117,21 +117,28 @@ const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: 
   if (detail !== undefined) return yield* unusable(profile, { detail, isOutside: true, mayPass: false })
 })
 
-/** Refuses a kind of certificate whose profile the upstream does not offer. */
-const refuseUnoffered = Effect.fnUntraced(function*({ certificates, name }: SigningProfile, signer: Signer) {
+/** Returns why a kind of certificate cannot be issued, if the upstream does not offer the profile that it asks for. */
+const unofferedKind = Effect.fnUntraced(function*({ certificates }: SigningProfile, signer: Signer) {
   const wanted = Object.entries(certificates?.kinds ?? {}).filter(([, { upstream }]) => upstream !== "")
   if (wanted.length === 0 || signer.relay === undefined) return
   const offered = yield* signer.upstreamProfiles ?? Effect.succeed(undefined)
   const unoffered = offered && wanted.find(([, { upstream }]) => !offered.includes(upstream))
   if (unoffered === undefined) return
   const [kind, { upstream }] = unoffered
-  return yield* unusable(name, {
-    detail: `certificates.kinds.${kind}.upstream: the upstream offers no profile ${upstream}, but ${
-      offered?.join(", ") || "none"
-    }.`,
-    isOutside: true,
-    mayPass: true
-  })
+  return `certificates.kinds.${kind}.upstream: the upstream offers no profile ${upstream}, but ${
+    offered?.join(", ") || "none"
+  }.`
+})
+
+/**
+ * Refuses a profile with a kind that its upstream does not offer. If the profile may be degraded, only logs this: the
+ * other kinds can be issued, and the upstream refuses the orders of this one.
+ */
+const judgeUnoffered = Effect.fnUntraced(function*(profile: SigningProfile, signer: Signer, mayDegrade: boolean) {
+  const detail = yield* unofferedKind(profile, signer)
+  if (detail === undefined) return
+  if (!mayDegrade) return yield* unusable(profile.name, { detail, isOutside: true, mayPass: true })
+  yield* emit("profile_kind_unoffered", { profile: profile.name, error: detail })
 })
 
 /**
@@ -187,7 +194,7 @@ export const layer = (
           signer = backend.signer
         }
         if (!mayDegrade(profile.name)) yield* refuseTrouble(profile.name, signer)
-        yield* refuseUnoffered(profile, signer)
+        yield* judgeUnoffered(profile, signer, mayDegrade(profile.name))
         bySection.set(section, signer)
         byProfile.set(profile.name, askedFor(profile.name, signer))
       }

@@ -132,6 +132,7 @@ export const own = words(`
   order_extensions_not_granted
   order_finalize_kind_removed
   profile_degraded
+  profile_kind_unoffered
   profile_recovered
   publish_config_invalid
   publish_listening

@@ -63,8 +63,8 @@ const relayedBy = (directory: string, paths: Paths) => {
   const relay = relaySettings({ account_key_path: join(directory, "account.key") })
   const signer = { ...signerOf(settingsIn(directory)), backend: "relay" as const, relay }
   const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), Scripts.layer)
-  const layer = (kinds: Kinds, before?: Signers["Service"]["bySection"]) =>
-    Layer.provide(Backends.layer([{ name: "r", signer, certificates: { kinds } }], { before }), world)
+  const layer = (kinds: Kinds, before?: Signers["Service"]["bySection"], mayDegrade = () => false) =>
+    Layer.provide(Backends.layer([{ name: "r", signer, certificates: { kinds } }], { before, mayDegrade }), world)
   return { layer, build: (kinds: Kinds) => Effect.scoped(Layer.build(layer(kinds))) }
 }
 
@@ -135,6 +135,19 @@ describe("the backends of the profiles", () => {
       const refused = yield* Effect.flip(relayedBy(directory, { "/directory": [all] }).build(more))
       assert.include(refused.message, "certificates.kinds.long.upstream")
       yield* relayedBy(directory, { "/directory": [{ unsent: true }] }).build(more)
+    }))
+
+  test("are made at a start although the upstream no longer offers the profile of one kind, and that is logged", (directory) =>
+    Effect.gen(function*() {
+      const { layer } = relayedBy(directory, { "/directory": [offering("classic")] })
+      const kinds = { default: { upstream: "classic" }, short: { upstream: "shortlived" } }
+      const signers = Context.get(yield* Layer.build(layer(kinds, undefined, () => true)), Signers)
+      assert.deepStrictEqual([...(yield* signers.troubles)], [["r", undefined]])
+      const told = records.filter(({ event }) => event === "profile_kind_unoffered").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{
+        profile: "r",
+        error: "certificates.kinds.short.upstream: the upstream offers no profile shortlived, but classic."
+      }])
     }))
 
   test("are kept at a reload with a kind whose profile the upstream has offered only since the start", (directory) =>
