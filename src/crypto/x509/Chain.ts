@@ -37,7 +37,7 @@ const faults: { readonly [check in ChainCheck]: readonly [found: string, program
   ],
   usages: [
     "the leaf is for other uses than TLS, or for uses that its key cannot have, or has an extension twice",
-    "the CA has to write the key usage digitalSignature and the extended key usage serverAuth, with or without clientAuth; for a kind of certificate other than default, clientAuth alone is right too"
+    "the CA has to write the key usage digitalSignature and the extended key usage serverAuth, with or without clientAuth; for a kind of certificate other than default, clientAuth alone is right too, unless the CSR asks for serverAuth"
   ],
   subject: [
     "the subject has a common name that is not in the order, or a part that only the CSR gave",

@@ -34,7 +34,10 @@ const SIGNS_CONTENT = 0x40
 export interface ForeignRequest {
   /** The CSR as DER. */
   readonly csr: Uint8Array
-  /** Whether the leaf may be for clients alone, because the kind of the certificate is not the usual one. */
+  /**
+   * Whether the leaf may be for clients alone, because the kind of the certificate is not the usual one and the CSR does
+   * not ask for serverAuth.
+   */
   readonly mayLackServerAuth: boolean
 }
 

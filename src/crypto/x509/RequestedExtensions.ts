@@ -79,6 +79,12 @@ const requestedUsages = ({ usages }: Csr): ReadonlyArray<string> | "unreadable" 
 /** How many OIDs of a request are shown. */
 const mostShown = 5
 
+/** Returns whether a request asks for a usage, which is given as an OID. */
+export const asksForUsage = (csr: Csr, usage: string): boolean => {
+  const asked = requestedUsages(csr)
+  return asked !== undefined && asked !== "unreadable" && asked.includes(usage)
+}
+
 /** Returns the usages that a request asks for, as words for operators. */
 export const requestedWords = (csr: Csr): ReadonlyArray<string> => {
   const asked = requestedUsages(csr) ?? []

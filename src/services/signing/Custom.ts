@@ -19,14 +19,15 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
   Effect.map(Scripts, (scripts) => ({
     issue: (request) =>
       Effect.gen(function*() {
-        const { csr, kind, names, orderId } = request
+        const { csr, kind, names, orderId, validityBound } = request
         const printed = yield* ask(scripts, settings, {
           name: "issue",
           input: {
             order_id: orderId,
             identifiers: names.map((value) => ({ type: "dns", value })),
             csr_der_base64: base64(csr.der),
-            certificate_kind: kind.name
+            certificate_kind: kind.name,
+            ...validityBound === undefined ? {} : { max_validity_seconds: validityBound }
           },
           env: { ACME_SIGNER_ORDER_ID: orderId, ACME_SIGNER_IDENTIFIERS: names.join(",") },
           maxBytes: maxChainBytes,

@@ -4,6 +4,8 @@ import { readCertificate } from "../../crypto/x509/Certificate.ts"
 import type { ChainMaker } from "../../crypto/x509/Chain.ts"
 import { checkChain, faultText, readStoredChain } from "../../crypto/x509/Chain.ts"
 import { findLeaf } from "../../crypto/x509/FoundLeaf.ts"
+import { keyPurposes } from "../../crypto/x509/KeyPurpose.ts"
+import { asksForUsage } from "../../crypto/x509/RequestedExtensions.ts"
 import { serialText } from "../../crypto/x509/Serial.ts"
 import { defaultKind } from "../../domain/CertificateKind.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -37,7 +39,10 @@ export const accept = (
         spki: csr.spki,
         names,
         now,
-        request: { csr: csr.der, mayLackServerAuth: kind.name !== defaultKind }
+        request: {
+          csr: csr.der,
+          mayLackServerAuth: kind.name !== defaultKind && !asksForUsage(csr, keyPurposes.server_auth)
+        }
       })
     const stored = check === undefined ? readStoredChain(chain) : undefined
     const leaf = stored === undefined ? undefined : Result.getOrUndefined(readCertificate(stored.leaf))

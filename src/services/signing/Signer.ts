@@ -24,7 +24,7 @@ export interface IssueRequest {
   readonly orderedAt: number
   /**
    * The longest lifetime that the credential of the account allows, in seconds. The kind of a local CA already observes
-   * it; a chain of another party is refused if it lives longer.
+   * it. Another party is told it, and its chain is refused if it lives longer.
    */
   readonly validityBound: number | undefined
 }

@@ -18,7 +18,7 @@ import * as Custom from "../../../src/services/signing/Custom.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
 import type { IssueRequest } from "../../../src/services/signing/Signer.ts"
 import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
-import { cn, csrOf, dns, ext, hexed, openssl, pem, sanOf, seq, utf8 } from "../../crypto/Pki.ts"
+import { cn, csrOf, dns, ext, hexed, oid, openssl, pem, sanOf, seq, utf8 } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { newPrivateKey } from "../../support/Graph.ts"
 import { kindOf } from "../../support/Kinds.ts"
@@ -337,14 +337,32 @@ certificates.kinds.client.description = "c"
       assert.strictEqual(refused.records[0]?.fields["cert_serial"], leaf.serialNumber.toLowerCase())
     }))
 
-  it.live("is on the standard input of the program", () =>
+  it.live("does not permit a certificate for TLS clients alone if the CSR asks for serverAuth", () =>
+    Effect.gen(function*() {
+      const asked = csrOf({
+        extensions: [
+          sanOf(...request.names.map((name) => dns(name))),
+          ext("2.5.29.37", seq(oid(keyPurposes.server_auth)))
+        ]
+      })
+      const asking = { ...request, csr: Result.getOrThrow(parseCsr(asked)) }
+      const chain = yield* chainFor({ ...asking, kind: { ...kindsOf("client"), content: clientsOnly } })
+      const refused = yield* failureOf(printing(chain), undefined, { ...asking, kind: kindsOf("client") })
+      assert.match(refused.detail, /^the chain failed the check usages: /)
+    }))
+
+  it.live("is on the standard input of the program, with the lifetime that a credential permits", () =>
     Effect.gen(function*() {
       const seen = join(freshDirectory(), "stdin")
       yield* failureOf(shellScript(`cat > '${seen}'; env >> '${seen}.env'; exit 1`), undefined, {
         ...request,
-        kind: kindsOf("client")
+        kind: kindsOf("client"),
+        validityBound: 86_400
       })
-      assert.deepInclude(JSON.parse(readFileSync(seen, "utf8")), { certificate_kind: "client" })
+      assert.deepInclude(JSON.parse(readFileSync(seen, "utf8")), {
+        certificate_kind: "client",
+        max_validity_seconds: 86_400
+      })
       assert.notMatch(readFileSync(`${seen}.env`, "utf8"), /KIND/)
     }))
 })

@@ -6,7 +6,7 @@ import type { Identifier } from "../../../domain/ProblemDocument.ts"
 import type { UpdateServer } from "../../../engine/net/DnsUpdate.ts"
 import { DnsUpdate } from "../../../engine/net/DnsUpdate.ts"
 import type { Web } from "../../../engine/net/Web.ts"
-import { currentMillis, lifeMillis } from "../../../engine/Time.ts"
+import { currentMillis, currentSeconds, lifeMillis } from "../../../engine/Time.ts"
 import { accept } from "../ForeignChain.ts"
 import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
 import { CsrRejected, SigningFailed } from "../Signer.ts"
@@ -22,7 +22,7 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { keyInForce } from "./UpstreamKey.ts"
 import type { Downloaded, Wanted } from "./UpstreamOrder.ts"
-import { clear, finished, fulfil, leftOver } from "./UpstreamOrder.ts"
+import { clear, finished, fulfil, isAboutDates, leftOver } from "./UpstreamOrder.ts"
 import { renewalAt } from "./UpstreamRenewal.ts"
 
 /** Returns the octets of a secret in base64url or standard base64, padded or not. */
@@ -67,8 +67,6 @@ const isAccountLost = (error: UpstreamFailed): boolean =>
 /** The parts of a request that the client chose. */
 type Ordered = Pick<IssueRequest, "names" | "notBefore" | "notAfter">
 
-const aboutDates = /not[\s_-]?(?:before|after)|validity/i
-
 /**
  * Returns the problem type of a refusal, and what the refusal says about names of the order. `malformed` is returned
  * only if it concerns a name or a date that the client chose, because this service makes all other parts of the
@@ -82,11 +80,27 @@ const whose = (
   const about = subproblems.filter(({ identifier }) => isOurs(identifier))
   const isAboutName = about.length > 0 || (identifier !== undefined && isOurs(identifier)) ||
     names.some((name) => detail.toLowerCase().includes(name))
-  const isAboutDates = (notBefore !== undefined || notAfter !== undefined) && aboutDates.test(detail)
+  const mayBeAboutDates = notBefore !== undefined || notAfter !== undefined
   return {
-    ...(type === "malformed" && !isAboutName && !isAboutDates ? {} : { problemType: type }),
+    ...(type === "malformed" && !isAboutName && !(mayBeAboutDates && isAboutDates(detail))
+      ? {}
+      : { problemType: type }),
     ...(about.length === 0 ? {} : { subproblems: about })
   }
+}
+
+/**
+ * Returns the dates to request. The credential of the account may not permit the date that the client wants; if the
+ * client wants none, `latest` is the date that it permits. `now` is in epoch seconds.
+ */
+const permitted = (
+  { notAfter, notBefore, validityBound }: Pick<IssueRequest, "notBefore" | "notAfter" | "validityBound">,
+  now: number
+): Pick<Wanted, "validity" | "latest"> => {
+  const latest = validityBound === undefined ? undefined : now + validityBound
+  return notAfter === undefined
+    ? { validity: { notBefore, notAfter }, latest }
+    : { validity: { notBefore, notAfter: Math.min(notAfter, latest ?? notAfter) }, latest: undefined }
 }
 
 /**
@@ -229,7 +243,7 @@ export const make = (
         Effect.gen(function*() {
           const wanted: Wanted = {
             names: request.names,
-            validity: request,
+            ...permitted(request, yield* currentSeconds),
             upstreamProfile: request.kind.upstream,
             replaced,
             csr: request.csr.der,

@@ -32,6 +32,8 @@ export interface Wanted {
   /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
+  /** The latest `notAfter` that the credential of the account permits, if the client wants no such date. */
+  readonly latest?: number | undefined
   /** The certificate profile to request from the upstream. Empty if the upstream chooses. */
   readonly upstreamProfile: string
   readonly replaced?: RelayedCertificate | undefined
@@ -77,12 +79,33 @@ const replacesOf = (
     ? { replaces: replaced.certId }
     : {}
 
+/** Returns whether the detail of a refusal concerns dates. */
+export const isAboutDates = (detail: string): boolean => /not[\s_-]?(?:before|after)|validity/i.test(detail)
+
+/**
+ * Requests an order with the date that the credential permits. Some upstreams accept no dates. The order is then
+ * requested without one, because the certificate may be short enough anyway; its lifetime is checked.
+ */
+const askFor = <E>(
+  talk: Conversation,
+  { latest, replaced }: Pick<Wanted, "latest" | "replaced">,
+  keeper: Keeper<E>
+) =>
+  latest === undefined
+    ? askWith(talk, talk.validity, replaced, keeper)
+    : Effect.catchIf(
+      askWith(talk, { ...talk.validity, notAfter: latest }, replaced, keeper),
+      (error) => error instanceof UpstreamRefused && isAboutDates(error.detail),
+      () => askWith(talk, talk.validity, replaced, keeper)
+    )
+
 /**
  * Requests an order. If the upstream refuses the order because of `replaces`, requests it again without this member,
  * because the renewal itself matters more.
  */
-const askFor = <E>(
-  { ask, client, names, upstreamProfile, validity }: Conversation,
+const askWith = <E>(
+  { ask, client, names, upstreamProfile }: Conversation,
+  validity: WantedValidity,
   replaced: RelayedCertificate | undefined,
   keeper: Keeper<E>
 ) =>
@@ -102,7 +125,7 @@ const askFor = <E>(
 
 const open = <E>(
   talk: Conversation,
-  { replaced, stored }: Pick<Wanted, "replaced" | "stored">,
+  { latest, replaced, stored }: Pick<Wanted, "latest" | "replaced" | "stored">,
   keeper: Keeper<E>
 ): Effect.Effect<{ readonly url: string; readonly shown: Members | undefined }, UpstreamFailed | E> =>
   Effect.gen(function*() {
@@ -125,7 +148,7 @@ const open = <E>(
     yield* client.directory
     yield* keeper.asked(known + 1)
     const answer = yield* Effect.tapError(
-      askFor(talk, replaced, keeper),
+      askFor(talk, { latest, replaced }, keeper),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
     // The URL is stored even if the body was cut off, because the body can be read again from this URL.
@@ -197,14 +220,14 @@ export const leftOver = (
 /** Fulfils an order, and returns its certificate. */
 export const fulfil = <E>(
   upstream: Upstream,
-  { csr, replaced, stored, ...about }: Wanted,
+  { csr, latest, replaced, stored, ...about }: Wanted,
   keeper: Keeper<E>
 ): Effect.Effect<Downloaded, UpstreamFailed | E> =>
   Effect.gen(function*() {
     const talk = converse(upstream, about)
     const { ask, client, wasBegun } = talk
     const { shown, url } = stored.orderUrl === undefined
-      ? yield* open(talk, { replaced, stored }, keeper)
+      ? yield* open(talk, { latest, replaced, stored }, keeper)
       : { url: stored.orderUrl, shown: undefined }
     // The answers to newOrder and finalize contain the order, so the order need not be read after them.
     let next: Pick<UpstreamAnswer, "json" | "retryAfter"> = { json: shown, retryAfter: undefined }

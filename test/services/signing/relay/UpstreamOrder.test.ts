@@ -81,6 +81,23 @@ describe("an order at a correct upstream", () => {
       }
     }))
 
+  it.effect("has the latest date that the credential permits, and none if the upstream takes no dates", () =>
+    Effect.gen(function*() {
+      const wanted = { latest: 1_800_086_400, deadline: 9_000_000 }
+      const dated = yield* play({}, wanted)
+      assert.deepInclude(payloadAt(dated.asked, "/order"), { notAfter: "2027-01-16T08:00:00Z" })
+      const no = { status: 400, json: { type: `${urn}malformed`, detail: "NotBefore and NotAfter are not supported" } }
+      const { asked, ended, posts } = yield* play({ "/order": [no, ...honest["/order"] ?? []] }, wanted)
+      assert.strictEqual(ended._tag, "Success")
+      assert.deepStrictEqual(payloadAt(asked, "/order"), { identifiers: [{ type: "dns", value: "a.example" }] })
+      assert.strictEqual(posts.filter((path) => path === "/order").length, 2)
+      const other = { status: 400, json: { type: `${urn}malformed`, detail: "no such name" } }
+      assert.strictEqual(
+        (yield* failureOf({ "/order": [other] }, wanted)).posts.filter((path) => path === "/order").length,
+        1
+      )
+    }))
+
   it.effect("names the profile that the kind asks for, and none if the kind asks for none", () =>
     Effect.gen(function*() {
       for (const [upstreamProfile, member] of [["shortlived", { profile: "shortlived" }], ["", {}]] as const) {
