@@ -41,12 +41,12 @@ const fillBound = async (site: Site, build: string) => {
     externalAccountBinding: bindingOf({ kid, secret: Buffer.from(hmacKey, "base64url") }, jwk, newAccount)
   })
   const unfinished = await session.newOrder(["unfinished.bound.example"])
-  return async () => {
+  const check = async () => {
     await session.authorize(unfinished.body, new Map())
     const finalized = await session.finalize(unfinished.body, makeCsr({ names: ["unfinished.bound.example"] }).csr)
     if (finalized.status !== 200) throw new UnexpectedAnswer("the order of an account with a credential", finalized)
-    session.close()
   }
+  return { check, kid, session }
 }
 
 const fillOrders = async ({ world: { responder: { tokens } } }: Site, another: () => Promise<AcmeSession>) => {
@@ -79,18 +79,28 @@ const fillOrders = async ({ world: { responder: { tokens } } }: Site, another: (
   }
 }
 
+/** An account that is bound to a credential. */
+export interface Bound {
+  readonly kid: string
+  readonly session: AcmeSession
+}
+
 /**
  * Puts data into a service with a build of its version: an account that is bound to a credential, and orders that are
- * pending, ready and valid. Returns the checks that must succeed later.
+ * pending, ready and valid. Returns the account, and the checks that must succeed later.
  */
 export const fill = async (
   site: Site,
   build: string,
   another: () => Promise<AcmeSession>
-): Promise<() => Promise<void>> => {
-  const checks = [await fillBound(site, build), await fillOrders(site, another)]
-  return async () => {
-    for (const check of checks) await check()
+): Promise<{ readonly bound: Bound; readonly check: () => Promise<void> }> => {
+  const { check: checkBound, ...bound } = await fillBound(site, build)
+  const checks = [checkBound, await fillOrders(site, another)]
+  return {
+    bound,
+    check: async () => {
+      for (const check of checks) await check()
+    }
   }
 }
 

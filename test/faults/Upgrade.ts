@@ -7,6 +7,7 @@ import { freePort } from "../support/Ports.ts"
 import { minimalConfig, runToEnd, thisBuild } from "../support/Server.ts"
 import { boundProfile, command, fill, fillOperators } from "./Filled.ts"
 import { patienceMs } from "./Load.ts"
+import { olderEnds, refusesRestriction, restrict } from "./Restricted.ts"
 import { finalized, holderOf, recipe } from "./Signing.ts"
 import type { Site } from "./Site.ts"
 import type { Fault, Stage } from "./Stage.ts"
@@ -76,7 +77,7 @@ export const upgradedApart: Fault = {
     const options = { ...await siteOn(means), home, config, workers: 2, build: earlier.folder, manners }
     return under({ ...means, clients }, options, async (stage) => {
       const { load, measured, site } = stage
-      const check = await fill(site, earlier.folder, load.another)
+      const { bound, check } = await fill(site, earlier.folder, load.another)
       const held = await finalized(site.acme, "held", "held.filled.example")
       await held.session.poll(
         () => Promise.resolve(existsSync(join(home, `begun.${held.id}`))),
@@ -91,11 +92,12 @@ export const upgradedApart: Fault = {
       await first?.restart(thisBuild)
       await aWhile(stage)
       // Both processes listen on one address until the old one has finished its requests.
-      await site.beside({ flags: ["--role", "acme"], build: thisBuild })
+      const front = await site.beside({ flags: ["--role", "acme"], build: thisBuild })
       await aWhile(stage)
       const { code } = await site.acme.stop()
       if (code !== 0) throw new Error(`the old front ended with ${code}`)
       await aWhile(stage)
+      await refusesRestriction(site, bound, front, config)
       // The old worker hands its job back, and the worker of the new version begins the job again.
       await last.restart(thisBuild)
       rmSync(hold)
@@ -104,6 +106,10 @@ export const upgradedApart: Fault = {
       if (status !== "valid") throw new Error(`the order in hand ended ${status}`)
       await aWhile(stage)
       await check()
+      const checkRestricted = await restrict(site, bound, front, config)
+      await load.beside(checkRestricted())
+      await olderEnds(site, earlier.folder)
+      bound.session.close()
       measured(`${load.failures.value} answers 5xx, ${load.broken.value} requests not answered`)
       if (load.failures.value > 0) throw new Error(`${load.failures.value} answers blamed the service`)
       return 4

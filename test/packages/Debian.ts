@@ -56,7 +56,7 @@ const build = async (
 }
 
 /**
- * Makes an older package from the last commit that lacks two migrations, with the present program. If the history is
+ * Makes an older package from the last commit that lacks three migrations, with the present program. If the history is
  * too short for that, makes the package from these sources, and then an upgrade migrates nothing.
  */
 const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
