@@ -20,8 +20,6 @@ export interface Account {
   readonly lastSeenIp: string | undefined
   /** The credential with which the account was bound. It may have been deleted since. */
   readonly eabKid: string | undefined
-  /** When the credential was deleted although it had names. Such an account may order nothing. */
-  readonly scopeLost: number | undefined
 }
 
 /** The highest number of contacts of an account. */

@@ -82,11 +82,8 @@ export const namePattern = (text: string): string | undefined => {
  */
 export const isCovered = (name: DnsName, patterns: ReadonlyArray<string>): boolean =>
   patterns.some((pattern) => {
-    if (pattern.startsWith("**.")) return name.endsWith(pattern.slice(2)) && name.length > pattern.length - 2
-    if (pattern.startsWith("*.")) {
-      return name === pattern || (!isWildcard(name) && name.slice(name.indexOf(".")) === pattern.slice(1))
-    }
-    return name === pattern
+    if (pattern.startsWith("**.")) return name.endsWith(pattern.slice(2))
+    return pattern.startsWith("*.") ? name.slice(name.indexOf(".")) === pattern.slice(1) : name === pattern
   })
 
 /** Returns the names that a scope does not cover. */

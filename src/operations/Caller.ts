@@ -16,8 +16,6 @@ export interface Caller {
   readonly client: ClientFacts
   /** The credential with which the account was bound, if it was bound. */
   readonly eabKid?: string | undefined
-  /** Present if that credential was deleted although it had names. */
-  readonly scopeLost?: number | undefined
 }
 
 /** Returns the scope in which the caller's records are looked up. Every look-up names the profile and the account. */

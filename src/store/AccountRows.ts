@@ -17,8 +17,7 @@ export const accountColumns = {
   termsOfServiceAgreed: nullable(bool),
   lastSeenAt: nullable(int),
   lastSeenIp: nullable(text()),
-  eabKid: nullable(uuidBytes),
-  scopeLost: nullable(int)
+  eabKid: nullable(uuidBytes)
 }
 const account = accountColumns
 

@@ -135,8 +135,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     termsOfServiceAgreed: agreed,
     lastSeenAt: now,
     lastSeenIp: client.ip,
-    eabKid,
-    scopeLost: undefined
+    eabKid
   }
   const { pubkey } = account
   const row = {

@@ -183,7 +183,6 @@ export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read
     thumbprint: key.thumbprint,
     pubkey: key.spki,
     eabKid: account.eabKid,
-    scopeLost: account.scopeLost,
     client: yield* seen(request, jws, account, yield* currentSeconds)
   }
   return { caller, account, payload: yield* accepted(read(jws.payload)) } satisfies ByAccount<P>

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { Compound, InvalidProfile, RejectedIdentifier } from "../../domain/AcmeError.ts"
 import type { CertificateKind, CertificateKinds } from "../../domain/CertificateKind.ts"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
-import { isScoped, lostScope, noScope, uncovered } from "../../domain/CredentialScope.ts"
+import { isScoped, noScope, uncovered } from "../../domain/CredentialScope.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
@@ -15,11 +15,12 @@ import type { Caller } from "../Caller.ts"
  * next order on, in every process.
  */
 
-/** Returns the scope of the caller's account. An account that was bound with no credential has no restriction. */
-export const scopeOfCaller = Effect.fnUntraced(function*({ accountId, eabKid, scopeLost }: Caller) {
-  if (scopeLost !== undefined) return lostScope
-  return eabKid === undefined ? noScope : yield* scopeOfAccount(accountId)
-})
+/**
+ * Returns the scope of the caller's account. An account that was bound with no credential has no restriction. An account
+ * keeps the identifier of its credential when that is deleted.
+ */
+export const scopeOfCaller = ({ accountId, eabKid }: Caller) =>
+  eabKid === undefined ? Effect.succeed(noScope) : scopeOfAccount(accountId)
 
 /** Returns whether only a worker that knows kinds and scopes may sign for an order. */
 export const isRestricted = (scope: CredentialScope, kind: CertificateKind): boolean => !kind.isPlain || isScoped(scope)

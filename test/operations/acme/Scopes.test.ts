@@ -22,8 +22,9 @@ import * as eabKeys from "../../../src/store/eab/EabKeys.ts"
 import * as certificates from "../../../src/store/orders/CertificateRows.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
-import { callerAt, column, configOf, count, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, column, configOf, count, eventsOf, profileOf, sql } from "../../support/Graph.ts"
 import { useOwnCa, workUnder } from "../../support/Issued.ts"
+import { renewalIdOf } from "../../support/Openssl.ts"
 
 const config = configOf(`
 challenge.enabled = ["http-01", "dns-01"]
@@ -36,7 +37,7 @@ mutual.usages = ["server_auth", "client_auth"]
 const operator = { id: undefined, kind: "cli", username: "root", surface: "cli" } as const
 
 describe.each(databases)("what a credential may ask for on $name", (backend) => {
-  const { test } = useOwnCa(backend)
+  const { records, test } = useOwnCa(backend)
 
   const make = (scope: Partial<CredentialScope>) =>
     Effect.map(
@@ -139,6 +140,47 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       )
     }))
 
+  test("does not make orders ready without names, which no command can store", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ names: ["**.example"], prevalidated: true }))
+      yield* sql("UPDATE eab_keys SET names = NULL")
+      assert.strictEqual((yield* order(caller, ["a.example"])).status, "pending")
+    }))
+
+  test("refuses dates that its lifetime does not permit", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ validitySeconds: 86_400 }))
+      const now = yield* currentSeconds
+      const far = { notBefore: now + 7 * 86_400, notAfter: now + 8 * 86_400 }
+      const identifiers = [{ type: "dns", value: "a.example" }]
+      const refused = yield* refusalOf(orders.create(caller, { identifiers, ...far }))
+      assert.include(refused.detail, "No certificate can have the validity")
+    }))
+
+  test("does not count orders that replace a certificate, but only so many may replace one", () =>
+    Effect.gen(function*() {
+      const caller = yield* boundWith(yield* make({ names: ["**.example"], prevalidated: true, ordersPerDay: 1 }))
+      const { id } = yield* order(caller, ["a.example"])
+      yield* finalize(caller, id, csrOf("a.example"))
+      yield* workUnder(config, "signer_issue_restricted")
+      const row = yield* Effect.flatMap(
+        certificates.certificate({ id, profile: "default", accountId: caller.accountId }),
+        Effect.fromNullishOr
+      )
+      const replaces = renewalIdOf(row.certificate)
+      const renewal = {
+        identifiers: [{ type: "dns", value: "a.example" }],
+        notBefore: undefined,
+        notAfter: undefined,
+        replaces
+      }
+      const limited = { ...caller, profile: profileOf(configOf("limits.orders_per_replacement = 1")) }
+      yield* orders.create(limited, renewal)
+      yield* sql("UPDATE orders SET status = 'invalid' WHERE replaces IS NOT NULL")
+      const refused = yield* Effect.flip(orders.create(limited, renewal))
+      assert.deepInclude(refused, { _tag: "RateLimited", limit: "orders_per_replacement" })
+    }))
+
   test("limits the orders of a day over all its accounts, and says when the next is possible", () =>
     Effect.gen(function*() {
       const kid = yield* make({ ordersPerDay: 2 })
@@ -174,8 +216,7 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       yield* deletion.remove(operator, kid, "keep")
       const [lost] = yield* column("SELECT scope_lost FROM accounts")
       assert.strictEqual(Number(lost), yield* currentSeconds)
-      yield* refusalOf(order({ ...caller, scopeLost: Number(lost) }, ["a.example"]))
-      yield* refusalOf(order(caller, ["a.example"])) // the request was authenticated before the deletion
+      yield* refusalOf(order(caller, ["a.example"]))
     }))
 
   test("keeps an order from being signed if the credential is deleted after finalize", () =>
@@ -187,6 +228,7 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       yield* deletion.remove(operator, kid, "keep")
       yield* workUnder(config, "signer_issue_restricted")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["invalid"])
+      assert.notInclude(eventsOf(records), "local_ca_leaf_issued")
     }))
 
   test("does not restrict the accounts of a deleted credential that had no names", () =>

@@ -879,19 +879,33 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           yield* withdrawn(caller, id)
         }), { issue: () => Effect.die("signed") })
 
-      const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
+      const withdrawing: { run: Effect.Effect<void> } = { run: Effect.void }
       test(
         "discards the certificate if the account is deactivated before the signer has finished",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
             yield* finalize(caller, id, csrText("a.example"))
-            deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
+            withdrawing.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
             yield* work
             yield* withdrawn(caller, id)
             assert.include(eventsOf(records), "local_ca_leaf_discarded")
           }),
-        { issue: (request) => Effect.andThen(deactivating.run, signsOpenly(request)) }
+        { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
+      )
+
+      test(
+        "discards the certificate if the account loses its scope before the signer has finished",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            withdrawing.run = Effect.asVoid(database.use(sql("UPDATE accounts SET scope_lost = 1")))
+            yield* work
+            yield* withdrawn(caller, id)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
+          }),
+        { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
       )
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {

@@ -89,11 +89,12 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
 
     for (
       const [what, statement] of [
-        ["its account", "UPDATE accounts SET status = 'deactivated'"],
-        ["an authorization", "UPDATE authorizations SET status = 'deactivated'"]
+        ["its account is deactivated", "UPDATE accounts SET status = 'deactivated'"],
+        ["its account loses its scope", "UPDATE accounts SET scope_lost = 1"],
+        ["an authorization is deactivated", "UPDATE authorizations SET status = 'deactivated'"]
       ] as const
     ) {
-      test(`has its certificate discarded if ${what} is deactivated while the upstream works`, () =>
+      test(`has its certificate discarded if ${what} while the upstream works`, () =>
         Effect.gen(function*() {
           yield* finalized()
           play(({ request }) => Effect.andThen(database.use(sql(statement)), signsAtOnce(request)))
@@ -102,6 +103,15 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
           yield* unauthorized
         }))
     }
+
+    test("is not sent to the upstream if its account has lost its scope", () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        yield* sql("UPDATE accounts SET scope_lost = 1")
+        yield* relay
+        assert.deepStrictEqual(asked, [])
+        yield* unauthorized
+      }))
 
     test("is not sent to the upstream a second time if its account is deactivated between two attempts", () =>
       Effect.gen(function*() {

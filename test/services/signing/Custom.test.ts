@@ -351,6 +351,16 @@ certificates.kinds.client.description = "c"
       assert.match(refused.detail, /^the chain failed the check usages: /)
     }))
 
+  it.live("may live no longer than a credential permits, with an hour of tolerance", () =>
+    Effect.gen(function*() {
+      const chain = yield* chainFor({ ...request, kind: { ...kindsOf("default"), validitySeconds: 7 * daySeconds } })
+      const kind = kindsOf("default")
+      const bounded = (validityBound: number) => ({ ...request, kind, validityBound })
+      yield* issueBy(printing(chain), undefined, bounded(7 * daySeconds - 3600))
+      const refused = yield* failureOf(printing(chain), undefined, bounded(7 * daySeconds - 2 * 3600))
+      assert.match(refused.detail, /^the chain failed the check lifetime: /)
+    }))
+
   it.live("is on the standard input of the program, with the lifetime that a credential permits", () =>
     Effect.gen(function*() {
       const seen = join(freshDirectory(), "stdin")

@@ -570,6 +570,15 @@ describe.each(databases)("external account binding on $name", (backend) => {
       }
     }))
 
+  test("binds no more accounts than a credential allows, even if many register at once", () =>
+    Effect.gen(function*() {
+      const to = yield* credential()
+      yield* eab.setScope(operator, to.kid, { changes: { maxAccounts: 2 }, cleared: [] })
+      const answers = yield* Effect.all(Array.from({ length: 8 }, () => bound(to, acmeKey())), { concurrency: 8 })
+      assert.deepStrictEqual(answers.map(({ status }) => status).sort(), [201, 201, ...Array<number>(6).fill(401)])
+      assert.strictEqual((yield* kidsOf).length, 2)
+    }))
+
   test("binds no more accounts than a credential allows, and none after its end, but finds the bound ones", () =>
     Effect.gen(function*() {
       const to = yield* credential()

@@ -16,7 +16,7 @@ import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/L
 import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
-import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
+import { ca, order, payloadAt, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { sleptThrough } from "../../../support/Watched.ts"
 
 /* Tests what the relay does when an order ends at the upstream (docs/signers.md, "An upstream ACME CA"). */
@@ -68,6 +68,24 @@ describe("an order at the upstream", () => {
     return { ...request, csr: Result.getOrThrow(parseCsr(csr)) }
   }
   const parts = (chain: string) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+
+  it.effect("is asked for with the earlier of the dates that the client wants and the credential permits", () =>
+    Effect.gen(function*() {
+      const day = "2026-01-02T00:00:00Z"
+      for (
+        const [notAfter, validityBound, sent] of [
+          [undefined, daySeconds, day],
+          [madeAt + 2 * daySeconds, daySeconds, day],
+          [madeAt + daySeconds, 2 * daySeconds, day],
+          [madeAt + daySeconds, undefined, day],
+          [undefined, undefined, undefined]
+        ] as const
+      ) {
+        const { asked } = yield* relayed({}, {}, { ...request, notAfter, validityBound })
+        const { notAfter: said } = payloadAt(asked, "/order") as { readonly notAfter?: string }
+        assert.strictEqual(said, sent)
+      }
+    }))
 
   it.effect("ends with a chain, which is checked and loses the blanks at its end", () =>
     Effect.gen(function*() {
