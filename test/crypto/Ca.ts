@@ -1,9 +1,10 @@
 import { Effect, Result } from "effect"
 import type { KeyObject } from "node:crypto"
-import { randomBytes } from "node:crypto"
+import { createPrivateKey, randomBytes } from "node:crypto"
 import { generateCa } from "../../src/crypto/x509/CaCertificate.ts"
+import type { CaKey } from "../../src/crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../src/crypto/x509/CaMaterial.ts"
-import { loadCa } from "../../src/crypto/x509/CaMaterial.ts"
+import { loadCa, readCaKey } from "../../src/crypto/x509/CaMaterial.ts"
 import { keyPurposes } from "../../src/crypto/x509/KeyPurpose.ts"
 import type { LeafIssuer, LeafRequest } from "../../src/crypto/x509/Leaf.ts"
 import { makeLeafIssuer, serialFrom } from "../../src/crypto/x509/Leaf.ts"
@@ -22,6 +23,7 @@ export const CA_URLS = ["http://ca.example.com/ca.pem"]
 /** A CA with everything that is needed to make and check its leaves. */
 export interface TestCa {
   readonly material: CaMaterial
+  readonly key: CaKey
   readonly privateKey: KeyObject
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -36,16 +38,20 @@ export const caOf = (
   pair: { readonly certificatePem: string; readonly privateKeyPem: string },
   urls = true
 ): TestCa => {
-  const material = Result.getOrThrowWith(loadCa({ ...pair }), (unusable) => new Error(unusable.detail))
-  const { privateKey } = material
+  const loaded = Result.flatMap(
+    readCaKey(pair.privateKeyPem),
+    (key) => Result.map(loadCa(pair.certificatePem, key), (material) => ({ key, material }))
+  )
+  const { key, material } = Result.getOrThrowWith(loaded, (unusable) => new Error(unusable.detail))
   const [issuerCertDer] = material.certificates
-  if (privateKey === undefined || issuerCertDer === undefined) throw new Error("the CA has no key or no certificate")
+  if (issuerCertDer === undefined) throw new Error("the CA has no certificate")
   const lists = { crlDistributionPoints: urls ? CRL_URLS : [], caIssuerUrls: urls ? CA_URLS : [] }
   return {
     ...pair,
     material,
-    privateKey,
-    issuer: Result.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey, ...lists })),
+    key,
+    privateKey: createPrivateKey(pair.privateKeyPem),
+    issuer: Result.getOrThrow(makeLeafIssuer({ issuerCertDer, ...lists }, key)),
     lint: { ...material, ...lists }
   }
 }

@@ -104,7 +104,7 @@ const leafSeconds = 90 * 86_400
 
 const makeCryptography = async (material: Material, caDirectory: string) => {
   const { chain, csr, jwk, key, names, signed } = material
-  const ca = await Effect.runPromise(loadForSigning({
+  const { ca, key: caKey } = await Effect.runPromise(loadForSigning({
     cert_path: join(caDirectory, "ca.pem"),
     key_path: join(caDirectory, "ca.key"),
     key_type: "ecdsa-p256",
@@ -112,8 +112,8 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
   }))
   const urls = { crlDistributionPoints: [], caIssuerUrls: [] }
   const [issuerCertDer] = ca.certificates
-  if (ca.privateKey === undefined || issuerCertDer === undefined) throw new Error("the server's CA has no key")
-  const issuer = good(makeLeafIssuer({ issuerCertDer, privateKey: ca.privateKey, ...urls }))
+  if (issuerCertDer === undefined) throw new Error("the server's CA has no certificate")
+  const issuer = good(makeLeafIssuer({ issuerCertDer, ...urls }, caKey))
   const lintIssuer = { ...ca, ...urls }
   const parsed = good(parseCsr(csr))
   const now = Math.floor(Date.now() / 1000)

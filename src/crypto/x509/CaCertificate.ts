@@ -1,7 +1,8 @@
 import type * as Effect from "effect/Effect"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text, unsigned } from "../asn1/DerWriter.ts"
-import { type LeafNotSigned, subjectKeyIdentifier, type UnsupportedIssuer } from "./Leaf.ts"
+import type { NotSigned, UnsupportedIssuer } from "./CaKey.ts"
+import { subjectKeyIdentifier } from "./Leaf.ts"
 import { extension, relativeName } from "./Part.ts"
 import type { CaKeyType, CertificatePair } from "./SelfSigned.ts"
 import { generateSelfSigned } from "./SelfSigned.ts"
@@ -35,7 +36,7 @@ export const generateCa = ({ keyType, now, serial, subject }: {
   readonly subject: CaSubject
   readonly now: number
   readonly serial: Uint8Array
-}): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
+}): Effect.Effect<CertificatePair, NotSigned | UnsupportedIssuer> =>
   generateSelfSigned({
     keyType,
     now,

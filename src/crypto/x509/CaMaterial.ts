@@ -2,10 +2,12 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, X509Certificate } from "node:crypto"
-import { decode, Tag } from "../asn1/DerReader.ts"
+import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import type { PemBlock } from "../asn1/Pem.ts"
 import { encodePem, splitPem } from "../asn1/Pem.ts"
 import { sha256 } from "../Digest.ts"
+import type { CaKey } from "./CaKey.ts"
+import { makeCaKey } from "./CaKey.ts"
 import type { Certificate } from "./Certificate.ts"
 import { issued, readCertificate } from "./Certificate.ts"
 import { keyIdentifier } from "./Leaf.ts"
@@ -48,7 +50,7 @@ export interface CaMaterial {
    */
   readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
-  readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
+  readonly keyType: KeyForm
   /** The name of the issuer, as a DER Name. */
   readonly subject: Uint8Array
   /** The same name in readable form, with one attribute on each line. */
@@ -61,21 +63,22 @@ export interface CaMaterial {
   /** The name constraints of the certificates in the file. A leaf must satisfy all of them. */
   readonly nameConstraints: ReadonlyArray<NameConstraints>
   readonly publicKey: KeyObject
-  /** The private key; undefined in a process that does not sign. */
-  readonly privateKey: KeyObject | undefined
 }
 
+/** The kinds of keys with which a CA signs. */
+type KeyForm = "ecdsa-p256" | "ecdsa-p384" | "rsa"
+
 /**
- * Reads a CA from the texts of its two files. {@link datesFault}, not this function, checks whether the CA is valid
+ * Reads a CA from the text of its certificates. {@link datesFault}, not this function, checks whether the CA is valid
  * now. A process that only publishes the certificate passes no key. The checks that concern signing (whether the key
  * fits, cA, keyUsage) are then skipped, because the worker that signs makes them.
  */
-export const loadCa = (files: {
-  readonly certificatePem: string
-  readonly privateKeyPem: string | undefined
-}): Result.Result<CaMaterial, CaUnusable> =>
+export const loadCa = (
+  certificatePem: string,
+  key: Pick<CaKey, "spki"> | undefined
+): Result.Result<CaMaterial, CaUnusable> =>
   Result.gen(function*() {
-    const certificates = yield* readCertificates(files.certificatePem)
+    const certificates = yield* readCertificates(certificatePem)
     const [issuer] = certificates
     if (issuer === undefined) return yield* unusable("the certificate file holds no certificate")
     for (const [i, { der }] of certificates.entries()) {
@@ -86,10 +89,9 @@ export const loadCa = (files: {
     }
     const keyType = yield* readKeyType(issuer.x509.publicKey, "the CA certificate's")
     const nameConstraints = yield* readAllConstraints(certificates)
-    const privateKey = files.privateKeyPem === undefined ? undefined : yield* readPrivateKey(files.privateKeyPem)
-    if (privateKey !== undefined) {
-      yield* readKeyType(privateKey, "the CA")
-      if (!issuer.x509.checkPrivateKey(privateKey)) return yield* unusable("the CA key and certificate do not match")
+    if (key !== undefined) {
+      const certified = issuer.x509.publicKey.export({ type: "spki", format: "der" })
+      if (!sameBytes(certified, key.spki)) return yield* unusable("the CA key and certificate do not match")
       yield* checkIssuer(issuer.fields)
     }
     const { fields } = issuer
@@ -110,8 +112,7 @@ export const loadCa = (files: {
       subjectText: issuer.x509.subject,
       keyIdentifier: fields.subjectKeyIdentifier ?? keyIdentifier(fields.spki),
       nameConstraints,
-      publicKey: issuer.x509.publicKey,
-      privateKey
+      publicKey: issuer.x509.publicKey
     }
   })
 
@@ -161,7 +162,7 @@ const readCertificates = (pem: string): Result.Result<ReadonlyArray<Loaded>, CaU
   return Result.succeed(loaded)
 }
 
-const readKeyType = (key: KeyObject, whose: string): Result.Result<CaMaterial["keyType"], CaUnusable> => {
+const readKeyType = (key: KeyObject, whose: string): Result.Result<KeyForm, CaUnusable> => {
   const { modulusLength, namedCurve } = key.asymmetricKeyDetails ?? {}
   const family = key.asymmetricKeyType
   if (family === "ec" && namedCurve === "prime256v1") return Result.succeed("ecdsa-p256")
@@ -197,14 +198,35 @@ const keyForms: { readonly [label: string]: "pkcs8" | "sec1" | "pkcs1" } = {
 const isEncrypted = ({ headers, label }: PemBlock): boolean =>
   label === "ENCRYPTED PRIVATE KEY" || headers.some((header) => /^Proc-Type:.*ENCRYPTED/.test(header))
 
-const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
+/**
+ * Reads the key of a CA from the text of its file. An encrypted key needs a passphrase (PKCS#8 with PBES2, RFC 8018).
+ * Without one, a passphrase must not be given, because then somebody believes that the key is encrypted.
+ */
+export const readCaKey = (pem: string, passphrase?: string): Result.Result<CaKey, CaUnusable> =>
+  Result.gen(function*() {
+    const key = yield* readPrivateKey(pem, passphrase)
+    yield* readKeyType(key, "the CA")
+    return yield* Result.mapError(makeCaKey(key), ({ detail }) => new CaUnusable({ detail: `the CA key is ${detail}` }))
+  })
+
+const readPrivateKey = (pem: string, passphrase: string | undefined): Result.Result<KeyObject, CaUnusable> => {
   const blocks = splitPem(pem, "before")
   if (Result.isFailure(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.failure.detail}`)
   // Some tools write the name of the curve into a separate block before the key.
   const [block, another] = blocks.success.filter(({ label }) => label !== "EC PARAMETERS")
   if (block === undefined) return unusable("the CA key file holds no key")
   if (another !== undefined) return unusable("the CA key file holds more than one block")
-  if (isEncrypted(block)) return unusable("the CA key is encrypted; an unencrypted key is needed")
+  if (block.label === "ENCRYPTED PRIVATE KEY" && passphrase !== undefined) return decrypt(block.der, passphrase)
+  if (isEncrypted(block)) {
+    return unusable(
+      passphrase === undefined
+        ? "the CA key is encrypted; signer.local_ca.key.passphrase_file names the file of its passphrase"
+        : "the CA key is encrypted in an old form; write it as PKCS#8 (openssl pkcs8 -topk8 -v2 aes-256-cbc)"
+    )
+  }
+  if (passphrase !== undefined) {
+    return unusable("the CA key is not encrypted, but signer.local_ca.key.passphrase_file is set")
+  }
   const form = keyForms[block.label]
   if (form === undefined) return unusable(`the CA key file holds a ${block.label}, not a private key`)
   if (Result.isFailure(decode(block.der, (reader) => reader.skip(Tag.sequence)))) {
@@ -215,6 +237,12 @@ const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
     catch: () => new CaUnusable({ detail: "the CA key is not decodable" })
   })
 }
+
+const decrypt = (der: Uint8Array, passphrase: string): Result.Result<KeyObject, CaUnusable> =>
+  Result.try({
+    try: () => createPrivateKey({ key: Buffer.from(der), format: "der", type: "pkcs8", passphrase }),
+    catch: () => new CaUnusable({ detail: "the passphrase does not open the CA key, or the key is not decodable" })
+  })
 
 const checkIssuer = (issuer: Certificate): Result.Result<void, CaUnusable> => {
   const value = (wanted: string) => issuer.extensions.find((one) => one.oid === wanted)?.value

@@ -1,11 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { KeyObject } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, time, unsigned } from "../asn1/DerWriter.ts"
-import type { LeafNotSigned, UnsupportedIssuer } from "./Leaf.ts"
-import { makeCaKey } from "./Leaf.ts"
+import type { CaKey, NotSigned } from "./CaKey.ts"
 import { extension } from "./Part.ts"
 import { serialText } from "./Serial.ts"
 
@@ -31,7 +29,7 @@ export interface CrlRequest {
 }
 
 /** Signs the lists of one CA. */
-export type CrlSigner = (request: CrlRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
+export type CrlSigner = (request: CrlRequest) => Effect.Effect<Uint8Array, NotSigned>
 
 const hexOctets = (serial: string): Uint8Array => Buffer.from(serial.length % 2 === 0 ? serial : `0${serial}`, "hex")
 
@@ -70,24 +68,22 @@ export const makeCrlSigner = (issuer: {
   readonly subject: Uint8Array
   /** The issuer's own subject key identifier. */
   readonly keyIdentifier: Uint8Array
-  readonly privateKey: KeyObject
-}): Result.Result<CrlSigner, UnsupportedIssuer> =>
-  Result.map(makeCaKey(issuer.privateKey), (signer) => {
-    const authority = extension(AUTHORITY_KEY_IDENTIFIER, false, sequence(element(0x80, issuer.keyIdentifier)))
-    return ({ entries, nextUpdate, number, thisUpdate }) => {
-      const isEmpty = entries.every(({ length }) => length === 0)
-      const signed = sequence(
-        VERSION_2,
-        signer.algorithm,
-        issuer.subject,
-        time(thisUpdate),
-        time(nextUpdate),
-        ...(isEmpty ? [] : [sequence(...entries)]), // absent if there are no entries (section 5.1.2.6)
-        element(extensionsTag, sequence(authority, numberExtension(number)))
-      )
-      return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
-    }
-  })
+}, key: CaKey): CrlSigner => {
+  const authority = extension(AUTHORITY_KEY_IDENTIFIER, false, sequence(element(0x80, issuer.keyIdentifier)))
+  return ({ entries, nextUpdate, number, thisUpdate }) => {
+    const isEmpty = entries.every(({ length }) => length === 0)
+    const signed = sequence(
+      VERSION_2,
+      key.algorithm,
+      issuer.subject,
+      time(thisUpdate),
+      time(nextUpdate),
+      ...(isEmpty ? [] : [sequence(...entries)]), // absent if there are no entries (section 5.1.2.6)
+      element(extensionsTag, sequence(authority, numberExtension(number)))
+    )
+    return Effect.map(key.sign(signed), (signature) => sequence(signed, key.algorithm, bits(signature)))
+  }
+}
 
 /**
  * Moves to the entries in a list of this service (RFC 5280 section 5.1.2). If the next element is not a SEQUENCE, the

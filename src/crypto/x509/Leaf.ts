@@ -1,13 +1,12 @@
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { KeyObject } from "node:crypto"
-import { sign } from "node:crypto"
 import { Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, text, time, unsigned } from "../asn1/DerWriter.ts"
 import { sha256Octets } from "../Digest.ts"
 import type { KeyType } from "../keys/WeakKey.ts"
 import { readKeyInfo } from "../keys/WeakKey.ts"
+import type { CaKey, NotSigned } from "./CaKey.ts"
+import { UnsupportedIssuer } from "./CaKey.ts"
 import { readCertificate } from "./Certificate.ts"
 import type { LeafContent } from "./LeafContent.ts"
 import { extension, relativeName } from "./Part.ts"
@@ -38,60 +37,8 @@ export interface LeafRequest {
 /** Signs leaves with the certificate and the key of one CA. */
 export interface LeafIssuer {
   /** Returns the leaf as DER. */
-  readonly build: (request: LeafRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
+  readonly build: (request: LeafRequest) => Effect.Effect<Uint8Array, NotSigned>
 }
-
-/** The signing itself failed. Nothing in the request can cause that. */
-export class LeafNotSigned extends Data.TaggedError("LeafNotSigned")<{ readonly cause: unknown }> {}
-
-/** This service cannot sign with the key of the CA. `detail` names the kind of the key. */
-export class UnsupportedIssuer extends Data.TaggedError("UnsupportedIssuer")<{ readonly detail: string }> {}
-
-/** The key of a CA, and the only algorithm with which it signs. */
-export interface CaKey {
-  /** The AlgorithmIdentifier of every signature, as DER. */
-  readonly algorithm: Uint8Array
-  readonly sign: (data: Uint8Array) => Effect.Effect<Uint8Array, LeafNotSigned>
-}
-
-const ALGORITHMS = {
-  rsa: { digest: "sha256", identifier: sequence(oid("1.2.840.113549.1.1.11"), element(Tag.null)) },
-  p256: { digest: "sha256", identifier: sequence(oid("1.2.840.10045.4.3.2")) },
-  p384: { digest: "sha384", identifier: sequence(oid("1.2.840.10045.4.3.3")) }
-}
-
-/** Returns the signer for a private key: P-256 and RSA sign with SHA-256, P-384 with SHA-384. */
-export const makeCaKey = (privateKey: KeyObject): Result.Result<CaKey, UnsupportedIssuer> => {
-  const family = privateKey.asymmetricKeyType
-  const curve = privateKey.asymmetricKeyDetails?.namedCurve
-  if (family === "ec" && curve === "prime256v1") return Result.succeed(inlineSigner(privateKey, ALGORITHMS.p256))
-  if (family === "ec" && curve === "secp384r1") return Result.succeed(pooledSigner(privateKey, ALGORITHMS.p384))
-  if (family === "rsa") return Result.succeed(pooledSigner(privateKey, ALGORITHMS.rsa))
-  return Result.fail(new UnsupportedIssuer({ detail: `a ${family ?? "secret"} key${curve ? ` on ${curve}` : ""}` }))
-}
-
-type Algorithm = (typeof ALGORITHMS)[keyof typeof ALGORITHMS]
-
-// A P-256 signature costs less than moving the work to another thread.
-const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
-  algorithm: identifier,
-  sign: (data) => Effect.try({ try: () => sign(digest, data, key), catch: (cause) => new LeafNotSigned({ cause }) })
-})
-
-// RSA and P-384 signatures take hundreds of microseconds. On this thread, they would delay every other request.
-const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
-  algorithm: identifier,
-  sign: (data) =>
-    Effect.callback((resume) =>
-      sign(
-        digest,
-        data,
-        key,
-        (cause, signature) =>
-          resume(cause === null ? Effect.succeed(signature) : Effect.fail(new LeafNotSigned({ cause })))
-      )
-    )
-})
 
 const OBJECT = {
   subjectKeyIdentifier: oid("2.5.29.14"),
@@ -117,7 +64,7 @@ const VERSION_3 = element(0xa0, unsigned(Uint8Array.of(2)))
 export const signCertificate = (
   signer: CaKey,
   fields: CertificateFields
-): Effect.Effect<Uint8Array, LeafNotSigned> => {
+): Effect.Effect<Uint8Array, NotSigned> => {
   const signed = sequence(
     VERSION_3,
     unsigned(fields.serial),
@@ -197,15 +144,9 @@ export interface IssuerParts {
  * checks.
  */
 export const makeLeafIssuer = (
-  issuer: IssuerParts & { readonly privateKey: KeyObject }
+  issuer: IssuerParts,
+  signer: CaKey
 ): Result.Result<LeafIssuer, UnsupportedIssuer> =>
-  Result.flatMap(makeCaKey(issuer.privateKey), (signer) => leafIssuerWith(issuer, signer))
-
-/** Makes an issuer whose leaves look like those of {@link makeLeafIssuer}, but have no signature. It needs no key. */
-export const makeDraftIssuer = (issuer: IssuerParts): Result.Result<LeafIssuer, UnsupportedIssuer> =>
-  leafIssuerWith(issuer, { algorithm: ALGORITHMS.p256.identifier, sign: () => Effect.succeed(Uint8Array.of(0)) })
-
-const leafIssuerWith = (issuer: IssuerParts, signer: CaKey): Result.Result<LeafIssuer, UnsupportedIssuer> =>
   Result.gen(function*() {
     const certificate = yield* Result.mapError(
       readCertificate(issuer.issuerCertDer),

@@ -3,11 +3,12 @@ import * as Result from "effect/Result"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { encodePem } from "../asn1/Pem.ts"
+import { draftKey } from "./CaKey.ts"
 import { readCertificate, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import type { DecodedCertificate } from "./Decoded.ts"
 import { decodeChain } from "./Decoded.ts"
 import type { IssuerParts, LeafRequest } from "./Leaf.ts"
-import { makeDraftIssuer } from "./Leaf.ts"
+import { makeLeafIssuer } from "./Leaf.ts"
 
 /** A leaf that was built but not signed, in readable form. */
 export interface LeafDraft {
@@ -34,7 +35,7 @@ const readPolicies = (reader: DerReader): ReadonlyArray<string> => {
  * cannot be read.
  */
 export const draftLeaf = Effect.fnUntraced(function*(issuer: IssuerParts, request: LeafRequest) {
-  const made = makeDraftIssuer(issuer)
+  const made = makeLeafIssuer(issuer, draftKey)
   if (Result.isFailure(made)) return undefined
   const der = yield* Effect.orDie(made.success.build(request))
   const pem = encodePem("CERTIFICATE", der)

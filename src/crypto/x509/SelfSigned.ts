@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import type { KeyObject } from "node:crypto"
 import { generateKeyPair } from "node:crypto"
 import { encodePem } from "../asn1/Pem.ts"
-import { type LeafNotSigned, makeCaKey, signCertificate, type UnsupportedIssuer } from "./Leaf.ts"
+import { makeCaKey, type NotSigned, type UnsupportedIssuer } from "./CaKey.ts"
+import { signCertificate } from "./Leaf.ts"
 
 /* Makes keys and their self-signed certificates. This is done rarely, so its speed does not matter. */
 
@@ -57,7 +58,7 @@ export interface SelfSignedFields {
 export const signSelf = Effect.fnUntraced(function*(
   { privateKey, spki }: { readonly privateKey: KeyObject; readonly spki: Uint8Array },
   { extensions, name, now, serial, validityDays }: SelfSignedFields
-): Effect.fn.Return<string, LeafNotSigned | UnsupportedIssuer> {
+): Effect.fn.Return<string, NotSigned | UnsupportedIssuer> {
   const signer = yield* Effect.fromResult(makeCaKey(privateKey))
   const notBefore = Math.floor(now) - BACKDATE_SECONDS
   const der = yield* signCertificate(signer, {
@@ -75,7 +76,7 @@ export const signSelf = Effect.fnUntraced(function*(
 /** Generates a key and its self-signed certificate. */
 export const generateSelfSigned = Effect.fnUntraced(function*(
   { keyType, ...fields }: SelfSignedFields & { readonly keyType: CaKeyType }
-): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
+): Effect.fn.Return<CertificatePair, NotSigned | UnsupportedIssuer> {
   const made = yield* generateKey(keyType)
   return { certificatePem: yield* signSelf(made, fields), privateKeyPem: privateKeyPem(made.privateKey) }
 })

@@ -5,15 +5,9 @@ import { isIP } from "node:net"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text } from "../asn1/DerWriter.ts"
 import { splitPem } from "../asn1/Pem.ts"
+import type { NotSigned, UnsupportedIssuer } from "./CaKey.ts"
 import { keyPurposes } from "./KeyPurpose.ts"
-import {
-  DIGITAL_SIGNATURE,
-  dnsName,
-  type LeafNotSigned,
-  subjectAltName,
-  subjectKeyIdentifier,
-  type UnsupportedIssuer
-} from "./Leaf.ts"
+import { DIGITAL_SIGNATURE, dnsName, subjectAltName, subjectKeyIdentifier } from "./Leaf.ts"
 import { extendedKeyUsage } from "./LeafContent.ts"
 import { relativeName } from "./Part.ts"
 import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
@@ -79,14 +73,14 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
  */
 export const generateTlsPair = (
   request: TlsPairRequest
-): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
+): Effect.Effect<CertificatePair, NotSigned | UnsupportedIssuer> =>
   generateSelfSigned({ ...fieldsOf(request), keyType: "ecdsa-p256" })
 
 /** Makes a new certificate, as PEM, for the key of a pair that was made here. */
 export const renewTlsCertificate = (
   key: string,
   request: TlsPairRequest
-): Effect.Effect<string, LeafNotSigned | UnsupportedIssuer> =>
+): Effect.Effect<string, NotSigned | UnsupportedIssuer> =>
   Effect.suspend(() => {
     const privateKey = createPrivateKey(key)
     const spki = createPublicKey(privateKey).export({ type: "spki", format: "der" })

@@ -1,13 +1,15 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { sameBytes } from "../../crypto/asn1/DerReader.ts"
 import { sha256 } from "../../crypto/Digest.ts"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { CaSubject } from "../../crypto/x509/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../../crypto/x509/CaCertificate.ts"
 import { caLacks } from "../../crypto/x509/CaForm.ts"
+import type { CaKey } from "../../crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
-import { datesFault, loadCa } from "../../crypto/x509/CaMaterial.ts"
+import { datesFault, loadCa, readCaKey } from "../../crypto/x509/CaMaterial.ts"
 import { serialFrom } from "../../crypto/x509/Leaf.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -45,6 +47,12 @@ export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   override get message(): string {
     return this.detail
   }
+}
+
+/** A CA and the key with which it signs. */
+export interface SigningCa {
+  readonly ca: CaMaterial
+  readonly key: CaKey
 }
 
 const unusable = (detail: string) => new CaFilesUnusable({ detail })
@@ -127,7 +135,7 @@ export const generateIfAbsent = (
       serial: serialFrom(yield* entropy.bytes(16))
     }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
     const made = yield* Effect.mapError(
-      Effect.fromResult(loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined })),
+      Effect.fromResult(loadCa(pair.certificatePem, undefined)),
       ({ detail }) => unusable(`signer.local_ca: the CA cannot be generated: ${detail}.`)
     )
     yield* refuseLacks(made)
@@ -159,9 +167,11 @@ export const generateIfAbsent = (
 const read = (
   { cert_path, key_path }: CaFileSettings,
   texts: { readonly certificate: string; readonly key: string }
-): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+): Effect.Effect<SigningCa, CaFilesUnusable> =>
   Effect.mapError(
-    Effect.fromResult(loadCa({ certificatePem: texts.certificate, privateKeyPem: texts.key })),
+    Effect.fromResult(
+      Result.flatMap(readCaKey(texts.key), (key) => Result.map(loadCa(texts.certificate, key), (ca) => ({ ca, key })))
+    ),
     ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
   )
 
@@ -169,16 +179,16 @@ const read = (
  * Loads the certificate and the key of the CA for signing. Refuses everything that docs/decisions/local-ca.md,
  * "Loading" lists.
  */
-export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+export const loadForSigning = (settings: CaFileSettings): Effect.Effect<SigningCa, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
     for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
-    const ca = yield* read(settings, { certificate: certificate.text, key: key.text })
-    yield* adviseOnLacks(cert_path, ca)
-    return ca
+    const signing = yield* read(settings, { certificate: certificate.text, key: key.text })
+    yield* adviseOnLacks(cert_path, signing.ca)
+    return signing
   })
 
 /** Returns a sentence about a CA whose dates prevent it from signing now. The sentence names the file. */
@@ -193,7 +203,7 @@ export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | unde
   Effect.gen(function*() {
     const texts = yield* areThere(settings)
     if (texts === undefined) return undefined
-    const ca = yield* read(settings, texts)
+    const { ca } = yield* read(settings, texts)
     const fault = datesFault(ca, yield* currentSeconds)
     if (fault !== undefined) {
       return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isLoaded: true })

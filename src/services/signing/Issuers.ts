@@ -94,7 +94,7 @@ export class Issuers extends Context.Service<Issuers, {
           }
           const { text } = file.success
           const ca = yield* Effect.mapError(
-            Effect.fromResult(loadCa({ certificatePem: text, privateKeyPem: undefined })),
+            Effect.fromResult(loadCa(text, undefined)),
             ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
           )
           const {

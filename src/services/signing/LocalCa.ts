@@ -55,22 +55,17 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
   Effect.gen(function*() {
     const entropy = yield* Entropy
     yield* generateIfAbsent(settings)
-    const ca = yield* loadForSigning(settings)
-    const { privateKey } = ca
-    if (privateKey === undefined) return yield* new CaFilesUnusable({ detail: "signer.local_ca: there is no key." })
+    const { ca, key } = yield* loadForSigning(settings)
     const urls = {
       crlDistributionPoints: settings.crl_distribution_points,
       caIssuerUrls: settings.ca_issuer_urls
     }
     const issuerCertDer = ca.certificates[0] ?? new Uint8Array()
     const leafIssuer = yield* Effect.mapError(
-      Effect.fromResult(makeLeafIssuer({ issuerCertDer, privateKey, ...urls })),
-      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
+      Effect.fromResult(makeLeafIssuer({ issuerCertDer, ...urls }, key)),
+      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.cert_path} holds ${detail}.` })
     )
-    const signCrl = yield* Effect.mapError(
-      Effect.fromResult(makeCrlSigner({ ...ca, privateKey })),
-      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
-    )
+    const signCrl = makeCrlSigner(ca, key)
     const end = ca.firstToEnd.notAfter
     const lintIssuer = { ...ca, notAfter: end, ...urls }
 
@@ -128,7 +123,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       }
       const der = yield* Effect.mapError(
         leafIssuer.build(leafRequest),
-        () => new SigningFailed({ cause: "signer_failed", detail: "the CA key did not sign" })
+        ({ detail }) => new SigningFailed({ cause: "signer_failed", detail })
       )
       const check = lintLeaf(der, { issuer: lintIssuer, request: leafRequest })
       if (check !== undefined) {

@@ -7,7 +7,8 @@ import { join } from "node:path"
 import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
 import { generateCa } from "../../../src/crypto/x509/CaCertificate.ts"
-import { datesFault, loadCa } from "../../../src/crypto/x509/CaMaterial.ts"
+import { makeCaKey } from "../../../src/crypto/x509/CaKey.ts"
+import { datesFault, loadCa, readCaKey } from "../../../src/crypto/x509/CaMaterial.ts"
 import { keyIdentifier, makeLeafIssuer } from "../../../src/crypto/x509/Leaf.ts"
 import { lintLeaf } from "../../../src/crypto/x509/Lint.ts"
 import { nameConstraintsViolation } from "../../../src/crypto/x509/NameConstraints.ts"
@@ -38,9 +39,23 @@ beforeAll(async () => {
   ca = await makeCa("ecdsa-p256")
 })
 
-const refusal = (files: { certificatePem?: string; privateKeyPem?: string | undefined; now?: number }): string => {
+const load = (
+  { certificatePem, passphrase, privateKeyPem }: {
+    readonly certificatePem: string
+    readonly privateKeyPem: string | undefined
+    readonly passphrase?: string
+  }
+) =>
+  Result.flatMap(
+    privateKeyPem === undefined ? Result.succeed(undefined) : readCaKey(privateKeyPem, passphrase),
+    (key) => loadCa(certificatePem, key)
+  )
+
+const refusal = (
+  files: { certificatePem?: string; privateKeyPem?: string | undefined; passphrase?: string; now?: number }
+): string => {
   const { certificatePem, privateKeyPem } = ca
-  const loaded = loadCa({ certificatePem, privateKeyPem, ...files })
+  const loaded = load({ certificatePem, privateKeyPem, ...files })
   return Result.isFailure(loaded) ? loaded.failure.detail : "loaded"
 }
 
@@ -88,7 +103,7 @@ const loadHandMade = (parts: CertificateParts, rest = "") => {
     certificatePem: certificate(parts) + rest,
     privateKeyPem: keyPem(parts.key ?? ecKey)
   }
-  return Result.mapError(loadCa({ certificatePem, privateKeyPem }), ({ detail }) => detail)
+  return Result.mapError(load({ certificatePem, privateKeyPem }), ({ detail }) => detail)
 }
 const refusedHandMade = (parts: CertificateParts, rest = ""): string =>
   Result.match(loadHandMade(parts, rest), { onFailure: (detail) => detail, onSuccess: () => "loaded" })
@@ -184,7 +199,7 @@ describe("loadCa", () => {
     assert.strictEqual(refusal({ privateKeyPem: `Bag Attributes\n${ca.privateKeyPem}` }), "loaded")
     assert.strictEqual(refusal({ certificatePem: `subject=CN\n${ca.certificatePem}\r\n\n` }), "loaded")
     const privateKeyPem = keyPem(rsaKey, "pkcs1")
-    assert.isTrue(Result.isSuccess(loadCa({ certificatePem: certificate({ key: rsaKey }), privateKeyPem })))
+    assert.isTrue(Result.isSuccess(load({ certificatePem: certificate({ key: rsaKey }), privateKeyPem })))
   })
 
   it("reads a chain and uses its last certificate as the trust anchor", () => {
@@ -212,7 +227,9 @@ describe("loadCa", () => {
         const [issuerCertDer] = material.certificates
         if (issuerCertDer === undefined) return assert.fail("no certificate")
         const urls = { crlDistributionPoints: [], caIssuerUrls: [] }
-        const issuer = Result.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey: ecKey, ...urls }))
+        const issuer = Result.getOrThrow(
+          makeLeafIssuer({ issuerCertDer, ...urls }, Result.getOrThrow(makeCaKey(ecKey)))
+        )
         const request = requestOf()
         const leaf = yield* issuer.build(request)
         assert.isUndefined(lintLeaf(leaf, { issuer: { ...material, ...urls }, request }))
@@ -275,14 +292,21 @@ describe("loadCa", () => {
     assert.include(made(generateKeyPairSync("rsa-pss", { modulusLength: 2048 }).privateKey), "unsupported type rsa-pss")
   })
 
-  it("refuses an encrypted key and says that it is encrypted", () => {
+  it("opens an encrypted key with its passphrase, and says what is wrong if it cannot", () => {
     const key = createPrivateKey(ca.privateKeyPem)
-    const secret = { cipher: "aes-256-cbc", passphrase: "correct horse" }
+    const passphrase = "correct horse"
+    const secret = { cipher: "aes-256-cbc", passphrase }
     const pkcs8 = key.export({ type: "pkcs8", format: "pem", ...secret }).toString()
     const sec1 = key.export({ type: "sec1", format: "pem", ...secret }).toString()
-    for (const privateKeyPem of [pkcs8, sec1]) {
-      assert.strictEqual(refusal({ privateKeyPem }), "the CA key is encrypted; an unencrypted key is needed")
+    assert.strictEqual(refusal({ privateKeyPem: pkcs8, passphrase }), "loaded")
+    for (const wrong of ["", "correct horsE", `${passphrase}\n`]) {
+      assert.match(refusal({ privateKeyPem: pkcs8, passphrase: wrong }), /^the passphrase does not open the CA key/)
     }
+    for (const privateKeyPem of [pkcs8, sec1]) {
+      assert.match(refusal({ privateKeyPem }), /^the CA key is encrypted; .*passphrase_file/)
+    }
+    assert.include(refusal({ privateKeyPem: sec1, passphrase }), "write it as PKCS#8")
+    assert.include(refusal({ passphrase }), "is not encrypted, but signer.local_ca.key.passphrase_file is set")
   })
 
   it("refuses PEM that cannot be read or that has trailing data", () => {
@@ -323,10 +347,6 @@ describe("loadCa", () => {
     const { notAfter } = ca.material
     assert.strictEqual(refusal({ privateKeyPem: undefined, now: notAfter + 1 }), "loaded")
     assert.include(refusal({ privateKeyPem: undefined, certificatePem: "junk" }), "PEM")
-    const material = Result.getOrThrow(
-      loadCa({ certificatePem: ca.certificatePem, privateKeyPem: undefined })
-    )
-    assert.isUndefined(material.privateKey)
   })
 })
 

@@ -26,11 +26,13 @@ interface Numbered {
 
 const encoded = (ca: TestCa, entries: ReadonlyArray<Uint8Array>, numbered: Numbered = {}) => {
   const { keyIdentifier, subject } = ca.material
-  const signer = makeCrlSigner({ subject, keyIdentifier, privateKey: ca.privateKey })
-  return Effect.flatMap(
-    Effect.fromResult(signer),
-    (sign) => sign({ number: 1, thisUpdate: NOW, nextUpdate: NOW + 7 * DAY, entries, ...numbered })
-  )
+  return makeCrlSigner({ subject, keyIdentifier }, ca.key)({
+    number: 1,
+    thisUpdate: NOW,
+    nextUpdate: NOW + 7 * DAY,
+    entries,
+    ...numbered
+  })
 }
 
 const listOf = (ca: TestCa, entries: ReadonlyArray<CrlEntry>, numbered: Numbered = {}) =>

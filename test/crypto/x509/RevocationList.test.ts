@@ -17,11 +17,12 @@ const caOfType = (type: string): TestCa => cas.get(type) ?? assert.fail(`no CA o
 
 const listOf = (ca: TestCa, entries: ReadonlyArray<CrlEntry>, number = 7) => {
   const { keyIdentifier, subject } = ca.material
-  const signer = makeCrlSigner({ subject, keyIdentifier, privateKey: ca.privateKey })
-  return Effect.flatMap(
-    Effect.fromResult(signer),
-    (sign) => sign({ number, thisUpdate: NOW, nextUpdate: NOW + 7 * DAY, entries: [encodeEntries(entries)] })
-  )
+  return makeCrlSigner({ subject, keyIdentifier }, ca.key)({
+    number,
+    thisUpdate: NOW,
+    nextUpdate: NOW + 7 * DAY,
+    entries: [encodeEntries(entries)]
+  })
 }
 
 const time = der(0x17, Buffer.from("260101000000Z"))

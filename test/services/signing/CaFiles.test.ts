@@ -74,7 +74,7 @@ describe("a CA that strict verifiers refuse", () => {
       for (const [reason, ca] of cases) {
         supply(settings, { ...ca, certificatePem: ca.certificatePem + root.certificatePem })
         records.length = 0
-        const { issuerId } = yield* loadForSigning(settings)
+        const { issuerId } = (yield* loadForSigning(settings)).ca
         const sha256 = new X509Certificate(ca.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
         assert.deepStrictEqual(
           records.map(({ event, fields }) => ({ event, fields })),
@@ -118,7 +118,7 @@ describe("a CA that strict verifiers refuse", () => {
       for (const key_type of ["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const) {
         const own = { ...settings, key_type, cert_path: path(`${key_type}.pem`), key_path: path(`${key_type}.key`) }
         yield* generateIfAbsent(own)
-        yield* refuseLacks(yield* loadForSigning(own))
+        yield* refuseLacks((yield* loadForSigning(own)).ca)
       }
     }))
 })
@@ -166,7 +166,7 @@ describe("a CA that does not exist yet", () => {
           key_path: `${settings.key_path}.${key_type}`
         } as CaFileSettings
         yield* generateIfAbsent(own)
-        const ca = yield* loadForSigning(own)
+        const { ca } = yield* loadForSigning(own)
         assert.isTrue(ca.selfSigned)
         assert.isFalse(isSuppliedRoot(ca, own))
       })))
@@ -324,7 +324,7 @@ describe("a CA that exists", () => {
       ] as const
       for (const [{ key, name }, certificatePem, expected] of cases) {
         supply(settings, { certificatePem, key })
-        assert.strictEqual(isSuppliedRoot(yield* loadForSigning(settings), settings), expected, name)
+        assert.strictEqual(isSuppliedRoot((yield* loadForSigning(settings)).ca, settings), expected, name)
       }
     }))
 })

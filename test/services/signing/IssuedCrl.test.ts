@@ -29,17 +29,13 @@ beforeAll(async () => {
   other = await makeCa("ecdsa-p256")
 })
 
-const listOf = ({ material: { keyIdentifier, subject }, privateKey }: TestCa, number = 1) =>
-  Effect.flatMap(
-    Effect.fromResult(makeCrlSigner({ subject, keyIdentifier, privateKey })),
-    (sign) =>
-      sign({
-        number,
-        thisUpdate: NOW,
-        nextUpdate: NOW + 7 * DAY,
-        entries: [encodeEntries([{ serial: "0a", revokedAt: NOW, reason: 1 }])]
-      })
-  )
+const listOf = ({ key, material }: TestCa, number = 1) =>
+  makeCrlSigner(material, key)({
+    number,
+    thisUpdate: NOW,
+    nextUpdate: NOW + 7 * DAY,
+    entries: [encodeEntries([{ serial: "0a", revokedAt: NOW, reason: 1 }])]
+  })
 
 const recordIn = (directory: string) => make(join(directory, "ca.crl"), own.material.publicKey)
 

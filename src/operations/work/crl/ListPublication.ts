@@ -146,7 +146,7 @@ type Head = Effect.Success<ReturnType<typeof crls.findHead>>
 const publish = (crl: CrlIssuer, head: Head, above: number) =>
   Effect.mapError(
     head === undefined ? publishFirst(crl, above) : publishNext(crl, head.crlNumber, above),
-    (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
+    (error) => error._tag === "NotSigned" ? new CrlNotSigned() : error
   )
 
 /**

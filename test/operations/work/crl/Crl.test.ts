@@ -14,8 +14,8 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
+import { NotSigned } from "../../../../src/crypto/x509/CaKey.ts"
 import { listedSerials } from "../../../../src/crypto/x509/Crl.ts"
-import { LeafNotSigned } from "../../../../src/crypto/x509/Leaf.ts"
 import { ListNotSigned, ListsOvertaken } from "../../../../src/domain/JobFailure.ts"
 import { Retry } from "../../../../src/engine/queue/Outcome.ts"
 import { Database, transaction } from "../../../../src/engine/sql/Database.ts"
@@ -225,7 +225,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
             ...signers,
             crlIssuers: signers.crlIssuers.map((one) => ({
               ...one,
-              sign: () => new LeafNotSigned({ cause: "planted" })
+              sign: () => new NotSigned({ detail: "planted" })
             }))
           }
           yield* Effect.provideService(crl.initialize, Signers, broken)
