@@ -1,3 +1,4 @@
+import * as Struct from "effect/Struct"
 import type { AuthorizationId, ChallengeId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
@@ -6,13 +7,16 @@ import type { ProblemDocument } from "./ProblemDocument.ts"
  * the DNS. A wildcard can only be proved by control of the DNS, because no single host has every name below the base of
  * the wildcard. A CHECK of the table `challenges` also lists the types.
  */
-export const challengeTypes = {
+const challengeTypes = {
   "http-01": { proves: "host" },
   "dns-01": { proves: "dns" },
   "tls-alpn-01": { proves: "host" }
 } as const satisfies { readonly [type: string]: { readonly proves: "dns" | "host" } }
 
 export type ChallengeType = keyof typeof challengeTypes
+
+/** The names of the challenge types. */
+export const challengeTypeNames: ReadonlyArray<ChallengeType> = Struct.keys(challengeTypes)
 
 /** Returns whether a challenge of this type proves control of the DNS. */
 export const provesDns = (type: ChallengeType): boolean => challengeTypes[type].proves === "dns"

@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { challengeTypeNames } from "../domain/Challenge.ts"
 import type { Names, Node } from "../engine/config/Key.ts"
 import {
   count,
@@ -74,7 +75,7 @@ const order = Schema.Struct({
 const challenge = Schema.Struct({
   enabled: words(
     ["http-01"],
-    { offered: ["http-01", "dns-01", "tls-alpn-01"] },
+    { offered: challengeTypeNames },
     "Types of challenges that clients are offered, in this order."
   ),
   bypass: flag(

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import type { ChallengeType } from "../../../domain/Challenge.ts"
+import { challengeTypeNames } from "../../../domain/Challenge.ts"
 import { Id, Identifier, Int, Members, Problem, Time } from "./Common.ts"
 
 /*
@@ -105,7 +105,7 @@ const Cause = Schema.Struct({ reason: Schema.String, detail: Schema.String }).an
 
 const Challenge = Schema.Struct({
   id: Id,
-  type: Schema.Literals(["http-01", "dns-01", "tls-alpn-01"] satisfies ReadonlyArray<ChallengeType>),
+  type: Schema.Literals(challengeTypeNames),
   status: Schema.Literals(["pending", "processing", "valid", "invalid"]),
   validated: Schema.optionalKey(Time),
   error: Schema.optionalKey(Problem),
