@@ -10,6 +10,7 @@ import {
   TxtMismatched,
   ValidationAbandoned
 } from "../../domain/AcmeError.ts"
+import type { ChallengeType } from "../../domain/Challenge.ts"
 import { keyAuthorization } from "../../domain/Challenge.ts"
 import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName } from "../../domain/Identifier.ts"
@@ -27,7 +28,7 @@ import type { Database } from "../../engine/sql/Database.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import type { Notifier } from "../../services/notify/Notifier.ts"
 import { notify } from "../../services/notify/Notifier.ts"
-import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
+import type { ChallengePolicy, ChallengeRefused } from "../../services/validation/Attempt.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
@@ -87,24 +88,49 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
   }
 })
 
+/**
+ * For each type of challenge, the port to which its check connects, and the failure that a client sees after a wrong
+ * answer.
+ */
+const shownOf: {
+  readonly [T in ChallengeType]: {
+    readonly port: (challenge: ChallengePolicy) => number
+    readonly incorrect: (name: string, refusal: ChallengeRefused) => ChallengeFailed
+  }
+} = {
+  "http-01": { port: ({ http_01 }) => http_01.port, incorrect: (name) => new ChallengeMismatched({ name }) },
+  "dns-01": {
+    port: () => 53, // of name servers
+    incorrect: (name, { answers = 0, compared = answers, hasBlanks }) =>
+      new TxtMismatched({ name, answers, compared, hasBlanks })
+  },
+  "tls-alpn-01": {
+    port: ({ tls_alpn_01 }) => tls_alpn_01.port,
+    incorrect: (name) => new AlpnCertificateMismatched({ name })
+  }
+}
+
 /** Returns the part of a refusal that a client may see. The rest is in the cause of the refusal. */
 const shownToClient = (
-  { name, port }: { readonly name: string; readonly port: number },
-  { answers, compared = answers, error, hasBlanks }: ChallengeRefused
+  { challenge, name, type }: {
+    readonly type: ChallengeType
+    readonly name: string
+    readonly challenge: ChallengePolicy
+  },
+  refusal: ChallengeRefused
 ): ChallengeFailed => {
-  switch (error) {
+  const { incorrect, port } = shownOf[type]
+  switch (refusal.error) {
     case "connection":
-      return new ChallengeUnreachable({ name, port })
+      return new ChallengeUnreachable({ name, port: port(challenge) })
     case "unauthorized":
       return new ChallengeMismatched({ name })
     case "dns":
       return new TxtLookupFailed({ name })
     case "tls":
-      return new HandshakeFailed({ name, port })
+      return new HandshakeFailed({ name, port: port(challenge) })
     case "incorrectResponse":
-      return answers === undefined || compared === undefined
-        ? new AlpnCertificateMismatched({ name })
-        : new TxtMismatched({ name, answers, compared, hasBlanks })
+      return incorrect(name, refusal)
   }
 }
 
@@ -170,9 +196,7 @@ export const validate = Effect.fnUntraced(function*(
     }),
     afterCommit(emit("challenge_failed", { ...about, reason: verdict.failure.error }))
   )
-  const { http_01, tls_alpn_01 } = profile.challenge
-  const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
-  const shown = shownToClient({ name, port }, verdict.failure)
+  const shown = shownToClient({ type: challenge.type, name, challenge: profile.challenge }, verdict.failure)
   const { detail, reason } = verdict.failure
   return Done({ commit: commitRefused(challenge, shown, { reason, detail }, told) })
 })

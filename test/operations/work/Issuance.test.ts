@@ -50,7 +50,12 @@ import {
 } from "../../support/Graph.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
+const config = configOf(`
+[challenge]
+max_in_flight_per_account = 32
+http_01.port = 5002
+tls_alpn_01.port = 5001
+`)
 const profile = profileOf(config)
 const bypassing = configOf("[challenge]\nbypass = true")
 
@@ -321,19 +326,21 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
 
     for (
-      const [error, status] of [
-        ["connection", 400],
-        ["unauthorized", 403],
-        ["dns", 400],
-        ["tls", 400],
-        ["incorrectResponse", 403]
+      const [type, error, status, says] of [
+        ["http-01", "connection", 400, /^Could not fetch the challenge response of a\.example at port 5002;/],
+        ["http-01", "unauthorized", 403, /^The challenge response of a\.example was not the expected one;/],
+        ["dns-01", "dns", 400, /^The TXT record of _acme-challenge\.a\.example could not be looked up;/],
+        ["dns-01", "incorrectResponse", 403, /^There is no TXT record at _acme-challenge\.a\.example\.$/],
+        ["tls-alpn-01", "connection", 400, /^Could not fetch the challenge response of a\.example at port 5001;/],
+        ["tls-alpn-01", "tls", 400, /^The host of a\.example did not speak the validation protocol at port 5001;/],
+        ["tls-alpn-01", "incorrectResponse", 403, /^The validation certificate of a\.example was not the expected one;/]
       ] as const
     ) {
       test(
-        `makes challenge, authorization and order invalid after a refusal with ${error}, and hides the received content from the client`,
+        `makes challenge, authorization and order invalid after a refusal of ${type} with ${error}, and hides the received content from the client`,
         () =>
           Effect.gen(function*() {
-            const caller = yield* callerAt(profile)
+            const caller = yield* callerAt(profileOf(configOf(`[challenge]\nenabled = ["${type}"]`)))
             const order = yield* orderOf(caller, "a.example", "b.example")
             const [id = ChallengeId("")] = yield* challengesOf(caller, order)
             yield* challenges.trigger(caller, id)
@@ -349,6 +356,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
               status,
               identifier: { type: "dns", value: "a.example" }
             })
+            assert.match(shown.error?.detail ?? "", says)
             assert.deepStrictEqual((yield* orders.find(caller, order.id)).error, shown.error)
             assert.notInclude(JSON.stringify(shown), "planted detail")
             assert.strictEqual(
