@@ -1,4 +1,5 @@
 import * as Redacted from "effect/Redacted"
+import type { SignerBackend } from "../domain/SignerBackend.ts"
 import { sectionText } from "../engine/config/Section.ts"
 import { parseProxy } from "../engine/net/Proxy.ts"
 import { adminFindings } from "./AdminRules.ts"
@@ -141,7 +142,7 @@ type Signer = ProfileConfig["signer"]
 const sharing = (
   { config, cwd, written }: Subject,
   { backend, keyOf, keyPath, what }: {
-    readonly backend: Signer["backend"]
+    readonly backend: SignerBackend
     readonly keyPath: string
     readonly keyOf: (signer: Signer) => string
     readonly what: string

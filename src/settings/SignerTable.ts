@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { signerBackends } from "../domain/SignerBackend.ts"
 import { choice, count, flag, integer, milliseconds, secret, secrets, text, texts, word } from "../engine/config/Key.ts"
 import {
   anyText,
@@ -32,7 +33,7 @@ const subject = Schema.Struct({
 
 /** The `signer` section, both process-wide and of a profile. */
 export const signer = Schema.Struct({
-  backend: word("local_ca", { offered: ["local_ca", "relay", "custom"] }, "What signs certificates."),
+  backend: word("local_ca", { offered: signerBackends }, "What signs certificates."),
   local_ca: Schema.Struct({
     cert_path: text(
       "ca.pem",

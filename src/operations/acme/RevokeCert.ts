@@ -22,12 +22,12 @@ import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { readFailure } from "../../domain/JobFailure.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { isAcceptedReason } from "../../domain/RevocationReason.ts"
+import type { SignerBackend } from "../../domain/SignerBackend.ts"
 import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { AuditAllowance } from "../../services/audit/AuditAllowance.ts"
-import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
 import { auditFacts } from "../Caller.ts"
@@ -39,7 +39,7 @@ import { problemBy } from "../work/SignerRevocation.ts"
 export interface RevocationRequest {
   readonly profile: string
   /** The profile's signing backend. */
-  readonly backend: ProfileConfig["signer"]["backend"]
+  readonly backend: SignerBackend
   /** The account that signed, whatever its status, or the key in the header of the request. */
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   /** The certificate as base64url DER. */

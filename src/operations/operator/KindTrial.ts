@@ -9,6 +9,7 @@ import { BadCsr, Malformed, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
+import type { SignerBackend } from "../../domain/SignerBackend.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import { rulesOf, runsScriptsForNames } from "../../services/policy/Policies.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
@@ -118,7 +119,7 @@ const described = Effect.fnUntraced(function*(profile: ProfileConfig, supposed: 
 export interface Tried {
   readonly profile: string
   readonly kind: string
-  readonly backend: ProfileConfig["signer"]["backend"]
+  readonly backend: SignerBackend
   readonly outcome: "accepted" | "refused"
   /** The problem document that a client would get. */
   readonly refusal?: ProblemDocument

@@ -6,6 +6,7 @@ import type { AuditRow } from "../../domain/Audit.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier } from "../../domain/Order.ts"
 import { keyCompromise } from "../../domain/RevocationReason.ts"
+import type { SignerBackend } from "../../domain/SignerBackend.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
@@ -14,7 +15,6 @@ import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit, Database, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { notify } from "../../services/notify/Notifier.ts"
-import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
@@ -175,7 +175,7 @@ const queueRevocation = Effect.fnUntraced(function*(
  */
 export const revoke = Effect.fnUntraced(function*(
   found: Revocable,
-  backend: ProfileConfig["signer"]["backend"] | undefined,
+  backend: SignerBackend | undefined,
   reason: number | undefined,
   by: RevokedBy,
   during: During = Effect.void

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { Entropy } from "../../crypto/Entropy.ts"
+import type { SignerBackend } from "../../domain/SignerBackend.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { sectionText } from "../../engine/config/Section.ts"
 import type { Scripts } from "../../engine/host/Scripts.ts"
@@ -26,7 +27,7 @@ import type { CustomSettings } from "./SignerScript.ts"
 export interface SigningProfile {
   readonly name: string
   readonly signer: {
-    readonly backend: "local_ca" | "relay" | "custom"
+    readonly backend: SignerBackend
     readonly local_ca: LocalCaSettings
     readonly custom: CustomSettings
     readonly relay: RelaySettings
@@ -65,7 +66,7 @@ interface Maker {
 }
 
 /** All kinds of backends, by their words in `signer.backend`. */
-const makers: { readonly [B in SigningProfile["signer"]["backend"]]: Maker } = {
+const makers: { readonly [B in SignerBackend]: Maker } = {
   custom: { make: ({ signer }) => Custom.make(signer.custom), check: () => Effect.void },
   local_ca: { make: ({ signer }) => LocalCa.make(signer.local_ca), check: ({ local_ca }) => LocalCa.check(local_ca) },
   relay: {

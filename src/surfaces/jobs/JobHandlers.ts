@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Entropy } from "../../crypto/Entropy.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
+import type { SignerBackend } from "../../domain/SignerBackend.ts"
 import type { JobKind } from "../../domain/words/JobKind.ts"
 import { handler } from "../../domain/words/JobKind.ts"
 import type { EventName } from "../../domain/words/Log.ts"
@@ -44,7 +45,7 @@ type Needs = Database | Entropy | Notifier | Queue
 const daySeconds = 86_400
 const hourSeconds = 3600
 const validationMarginMillis = 5000
-const localCaBudgetMillis = 60_000
+const signatureBudgetMillis = 60_000
 const scriptMarginMillis = 5000
 const deliveryMarginMillis = 5000
 
@@ -99,12 +100,16 @@ const sweep = (
 const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
-/**
- * Returns the time budget, in milliseconds, for one request to the signer of a profile. A revocation at an upstream
- * gets as much time as a signature by a local CA.
- */
+/** The time budget, in milliseconds, for one request to each backend. A relay gets it only for revocations. */
+const signingBudgets: { readonly [B in SignerBackend]: (signer: ProfileConfig["signer"]) => number } = {
+  local_ca: () => signatureBudgetMillis,
+  relay: () => signatureBudgetMillis,
+  custom: ({ custom }) => custom.timeout_ms + scriptMarginMillis
+}
+
+/** Returns the time budget, in milliseconds, for one request to the signer of a profile. */
 const signingBudget = (profile: ProfileConfig | undefined): number =>
-  profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
+  profile === undefined ? signatureBudgetMillis : signingBudgets[profile.signer.backend](profile.signer)
 
 /**
  * Makes the handlers of all job kinds of this build. Each handler runs the operation of its kind. The signers and the
@@ -218,7 +223,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"local_ca_crl_regenerate", Needs, JobFailure>({
       kind: "local_ca_crl_regenerate",
-      budgetMillis: () => localCaBudgetMillis,
+      budgetMillis: () => signatureBudgetMillis,
       run: (payload) => within(crl.regenerate(payload)),
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue this job again
     }),

@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import { splitPem } from "../../../crypto/asn1/Pem.ts"
 import { leafKeys } from "../../../crypto/keys/LeafKeys.ts"
 import { commonNameSources, unrequestedWords } from "../../../domain/CertificateKind.ts"
+import { signerBackends } from "../../../domain/SignerBackend.ts"
 import { kindsOf, namedKind, servedProfile } from "../../../operations/operator/KindRecords.ts"
 import { tryCsr } from "../../../operations/operator/KindTrial.ts"
 import { renderTrial } from "../../cli/KindText.ts"
@@ -15,7 +16,7 @@ import { pageOf, Problem, Time } from "../schemas/Common.ts"
 
 /* Declares the acts about kinds of certificates (docs/kinds.md). */
 
-const Backend = Schema.Literals(["local_ca", "relay", "custom"])
+const Backend = Schema.Literals(signerBackends)
 
 const ofLocalCa = "Absent where another party decides it (relay, custom)."
 

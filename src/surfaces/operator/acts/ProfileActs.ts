@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { NoSuch } from "../../../domain/OperatorError.ts"
+import { signerBackends } from "../../../domain/SignerBackend.ts"
 import { profilesShown } from "../../../operations/operator/ProfileRecords.ts"
 import { viewOf } from "../../../services/policy/PolicyView.ts"
 import { act, noun } from "../Act.ts"
@@ -16,7 +17,7 @@ import { pageOf } from "../schemas/Common.ts"
 const Profile = Schema.Struct({
   name: Schema.String,
   directory: Schema.String,
-  backend: Schema.Literals(["local_ca", "relay", "custom"]),
+  backend: Schema.Literals(signerBackends),
   challenges: Schema.Array(Schema.String),
   challengeBypass: Schema.Boolean,
   eabEnabled: Schema.Boolean,
