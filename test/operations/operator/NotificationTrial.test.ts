@@ -1,6 +1,6 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
-import * as trial from "../../../src/operations/operator/Trial.ts"
+import * as trial from "../../../src/operations/operator/NotificationTrial.ts"
 import { Deliveries } from "../../../src/services/notify/Deliveries.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, configOf, eventsOf } from "../../support/Graph.ts"

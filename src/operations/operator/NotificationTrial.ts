@@ -135,7 +135,7 @@ const targetsOf = (config: Config, { event, profile, target }: Trial): ReadonlyA
  * Sends a sample of each event to each selected receiver that wants the event, and returns the answers of the
  * receivers. Samples that were sent are recorded in the audit trail, even if the caller no longer waits for the result.
  */
-export const test = Effect.fn("Trial.test")(function*(config: Config, by: Operator, trial: Trial) {
+export const test = Effect.fn("NotificationTrial.test")(function*(config: Config, by: Operator, trial: Trial) {
   const targets = [...targetsOf(config, trial), ...remindersOf(config, trial)]
   if (targets.length === 0) {
     return yield* new BadRequest({ detail: "The configuration has no receiver that fits and wants the event." })
