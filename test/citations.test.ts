@@ -70,6 +70,18 @@ const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
 }
 
 /**
+ * Matches a module with its folder, and every path below the folders of code. A path with another ending, such as
+ * `.php`, belongs to another repository.
+ */
+const codePath = /`((?:[\w-]+\/)+[\w.-]+\.ts|(?:src|test|tools)\/[\w/-]+)`/g
+
+/** Returns the paths to code in a document that do not exist. A path may begin below `src` or `test`. */
+const deadPaths = (file: string, source: string): ReadonlyArray<string> =>
+  [...source.matchAll(codePath)].map(([, path = ""]) => path)
+    .filter((path) => !["src", "test", "."].some((root) => existsSync(join(repository, root, path))))
+    .map((path) => `${file}: there is no ${path}`)
+
+/**
  * Returns the RFCs that are not cited in the form `RFC 8555 section 7.4`, with which all citations of a section can be
  * found.
  */
@@ -104,14 +116,8 @@ describe("a citation", () => {
     assert.deepStrictEqual(cited.flatMap((file) => deadCitations(file, text(file))), [])
   })
 
-  it("refers to a module that exists if a document names a module with its folder", () => {
-    const roots = ["src", "test", "."]
-    const dead = cited.filter(isDocument).flatMap((file) =>
-      [...text(file).matchAll(/`((?:[\w-]+\/)+\w+\.ts)`/g)].map(([, module = ""]) => module)
-        .filter((module) => !roots.some((root) => existsSync(join(repository, root, module))))
-        .map((module) => `${file}: there is no ${module}`)
-    )
-    assert.deepStrictEqual(dead, [])
+  it("refers to a file or folder of the code that exists if it is in a document", () => {
+    assert.deepStrictEqual(cited.filter(isDocument).flatMap((file) => deadPaths(file, text(file))), [])
   })
 
   it("in the glossary refers to an owner that exists", () => {
@@ -149,6 +155,14 @@ describe("a citation", () => {
     ["docs/a.md", "# A\n\n## The b-c, d\n\nSee [there](decisions/leases.md) and [below](#the-b-c-d)."]
   ])("with a target is accepted in %s: %s", (file, source) => {
     assert.deepStrictEqual(deadCitations(file, source), [])
+  })
+
+  it("of code without a target is reported", () => {
+    const living = "`domain/Order.ts`, `test/support`, `tools/bench/main.ts`, `src/other/Program.php`"
+    assert.deepStrictEqual(deadPaths("docs/a.md", `${living}, \`test/domain/Or.test.ts\`, \`src/nowhere\``), [
+      "docs/a.md: there is no test/domain/Or.test.ts",
+      "docs/a.md: there is no src/nowhere"
+    ])
   })
 
   it("of an RFC in another form is reported", () => {
