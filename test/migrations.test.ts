@@ -322,6 +322,96 @@ describe.each(databases)("a migration on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
+  it.live("can widen the check of the types of challenges, while an older process goes on", () =>
+    Effect.gen(function*() {
+      const { driver: older, url } = yield* fresh
+      const newer = yield* openDriver(url)
+      const isSqlite = dialect === "sqlite"
+      const inOlder = Effect.provideService(Database, older)
+      const inNewer = Effect.provideService(Database, newer)
+      const migrations = yield* migrationsOf(dialect)
+      yield* inOlder(Migrations.migrate(migrations))
+      const words = "'http-01', 'dns-01', 'tls-alpn-01', 'new-01'"
+      const wider: Migration = {
+        version: 9999,
+        name: "9999_wider",
+        checksum: "1".repeat(64),
+        // docs/development.md, "Migrations"
+        statements: isSqlite
+          ? [
+            `CREATE TABLE challenges_wider (
+               id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+               authz_id BLOB NOT NULL REFERENCES authorizations (id) ON DELETE CASCADE,
+               type TEXT NOT NULL CONSTRAINT challenges_type CHECK (type IN (${words})),
+               position INTEGER NOT NULL,
+               token TEXT NOT NULL,
+               status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'valid', 'invalid')),
+               validated_at INTEGER,
+               error TEXT,
+               created_at INTEGER NOT NULL,
+               cause TEXT,
+               CONSTRAINT challenges_authz_id_type UNIQUE (authz_id, type)
+             ) STRICT, WITHOUT ROWID`,
+            "INSERT INTO challenges_wider SELECT * FROM challenges",
+            "DROP TABLE challenges",
+            "ALTER TABLE challenges_wider RENAME TO challenges",
+            "CREATE INDEX challenges_processing ON challenges (authz_id) WHERE status = 'processing'"
+          ]
+          : [
+            `ALTER TABLE challenges DROP CONSTRAINT challenges_type_check,
+               ADD CONSTRAINT challenges_type CHECK (type IN (${words}))`
+          ]
+      }
+      const id = (n: number) => isSqlite ? Buffer.alloc(16, n) : Buffer.alloc(16, n).toString("hex")
+      const at = (position: number) => isSqlite ? "?" : `$${position}`
+      // A connection prepares a text once, so the older process goes on with statements of the narrower table.
+      const insert = (n: number, type: string) =>
+        Effect.exit(sql(
+          `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
+           VALUES (${at(1)}, ${at(2)}, ${at(3)}, 0, 't', 'pending', 0)`,
+          [id(n), id(3), type]
+        ))
+      const types = column("SELECT type FROM challenges ORDER BY id")
+      yield* inOlder(Effect.gen(function*() {
+        yield* sql(
+          `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${at(1)}, 'p', ${at(2)}, 'valid', 0)`,
+          [id(1), Buffer.of(1)]
+        )
+        yield* sql(
+          `INSERT INTO orders (id, profile, account_id, status, identifiers, created_at)
+           VALUES (${at(1)}, 'p', ${at(2)}, 'pending', '[]', 0)`,
+          [id(2), id(1)]
+        )
+        yield* sql(
+          `INSERT INTO authorizations (id, order_id, identifier, status, created_at)
+           VALUES (${at(1)}, ${at(2)}, '{}', 'pending', 0)`,
+          [id(3), id(2)]
+        )
+        assert.strictEqual((yield* insert(4, "http-01"))._tag, "Success")
+        assert.strictEqual((yield* insert(5, "new-01"))._tag, "Failure")
+        assert.deepStrictEqual(yield* types, ["http-01"])
+      }))
+      assert.deepStrictEqual(yield* inNewer(Migrations.migrate([...migrations, wider])), [wider.name])
+      yield* inOlder(Effect.gen(function*() {
+        assert.strictEqual((yield* insert(5, "dns-01"))._tag, "Success")
+        assert.deepStrictEqual(yield* types, ["http-01", "dns-01"])
+      }))
+      yield* inNewer(Effect.gen(function*() {
+        assert.strictEqual((yield* insert(6, "new-01"))._tag, "Success")
+        assert.strictEqual((yield* insert(7, "newer-01"))._tag, "Failure")
+        // The next migration can widen the check without another table, because the check now has a name.
+        for (
+          const change of ["DROP CONSTRAINT challenges_type", `ADD CONSTRAINT challenges_type CHECK (type <> '')`]
+        ) yield* sql(`ALTER TABLE challenges ${change}`)
+        assert.strictEqual((yield* insert(7, "newer-01"))._tag, "Success")
+      }))
+      yield* inOlder(Effect.gen(function*() {
+        assert.deepStrictEqual(yield* types, ["http-01", "dns-01", "new-01", "newer-01"])
+        yield* sql("DELETE FROM accounts")
+        assert.deepStrictEqual(yield* types, [])
+      }))
+    }))
+
   // The service limits every other statement to half a minute.
   it.live.runIf(isFull && dialect === "postgres")(
     "waits for a statement that takes longer than other statements may",
