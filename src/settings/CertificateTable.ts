@@ -29,7 +29,7 @@ const kind = Schema.Struct({
   description: text(
     "",
     kindDescription,
-    "What clients are shown about the kind. Required once there are several kinds."
+    "Text about the kind that clients see in the directory. Required if there are several kinds."
   ),
   validity: text(
     "",
@@ -44,22 +44,22 @@ const kind = Schema.Struct({
   keys: words(
     defaultLeafKeys,
     { offered: leafKeys },
-    "Keys that can be certified. ML-DSA (RFC 9881) only where it is named."
+    "Keys that can be certified. Keys of ML-DSA (RFC 9881) are accepted only if they are listed here."
   ),
   common_name: word(
     "request",
     { offered: commonNameSources },
-    "request: the CSR's common name if it is one of the names. first: otherwise the first name of at most 64 characters. never: none."
+    "request: the first common name of the CSR that is one of the names. first: the same, or else the first name of at most 64 characters. never: no common name."
   ),
   policies: distinctTexts([], objectIdentifier, "Policies in the certificatePolicies. Empty: no such extension.", true),
   unrequested: choice(
     unrequestedWords,
-    "When the CSR asks for usages of which the kind has none. ignore: issue and record it. refuse: badCSR. refuse_all: also for every other extension that it would not get. Empty: ignore for the kind default, refuse for every other."
+    "What happens if the CSR asks only for usages that the kind lacks. ignore: the certificate is issued, and the log and the order name the usages. refuse: the answer is badCSR. refuse_all: also badCSR for any other extension that the certificate would lack. Empty: ignore for the kind default, refuse for every other kind."
   ),
   upstream: text(
     "",
     orEmpty(upstreamProfile),
-    "Backend relay: the profile to ask of the upstream. Empty: the upstream chooses."
+    "With the backend relay: the profile to request from the upstream. Empty: the upstream chooses."
   ),
   subject: Schema.Struct({
     organization: text(
@@ -76,6 +76,6 @@ const kind = Schema.Struct({
 
 /** The `certificates` section, both process-wide and of a profile. */
 export const certificates = Schema.Struct({
-  default: text("default", kindName, "Kind of an order that names none."),
+  default: text("default", kindName, "The kind of an order in which the client names no kind."),
   kinds: entries(kindNames, kind)
 })

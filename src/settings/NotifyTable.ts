@@ -175,7 +175,7 @@ const expiry = Schema.Struct({
   ),
   to_contacts: flag(
     false,
-    "Also write to the mail contacts of the account, at most once a week about a certificate. Needs email."
+    "Also write to the mail contacts of the account, at most once a week about a certificate. The backend email must be enabled."
   )
 })
 
