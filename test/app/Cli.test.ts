@@ -302,7 +302,7 @@ describe("a command about records that the service has written", () => {
       appendFileSync(join(place.directory, "config.toml"), "\n[profiles.other]\n")
       const elsewhere = yield* asked("www.shop.example", "--profile", "other")
       assert.strictEqual(elsewhere.code, 3)
-      assert.include(elsewhere.err, `The account ${accountId} is one of the profile default.`)
+      assert.include(elsewhere.err, `The account ${accountId} belongs to the profile default.`)
       const stranger = "01890a5d-ac96-774b-bcce-000000000000"
       const unknown = yield* place.run(["filter", "explain", "--profile", "other", "--account-id", stranger])
       assert.strictEqual(unknown.code, 3)

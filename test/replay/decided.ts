@@ -28,6 +28,10 @@ export const decided: ReadonlyArray<Decided> = [
     reason: "Commands, flags and sentences are those of the acts."
   },
   { plays: /^service\.cli: init: --help$/, reason: "The help names the TLS key and certificate." },
+  {
+    plays: /^(?:configuration|profiles|service)\.cli: (?:config|config check:|filter|filter show:|migrate:) --help$/,
+    reason: "The help has plainer sentences."
+  },
   every(
     "panel: POST .* with an unknown field$",
     "A field that is misspelt must not fall back to what counts without it."

@@ -37,7 +37,7 @@ const tellTries = Effect.fnUntraced(function*(config: Config) {
 
 const checkCommand = command(
   "check",
-  "Check the configuration with its files and scripts, as a start does, and tell its advisories; nothing is changed. Example: acme-svc config check --online. Exit codes: 0, 1 something cannot be reached, 3.",
+  "Check the configuration with its files and scripts, as serve does when it starts, and print the advisories; nothing is changed. Example: acme-svc config check --online. Exit codes: 0, 1 something cannot be reached, 3.",
   {
     online: switchFlag(
       "online",

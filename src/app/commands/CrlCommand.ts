@@ -38,7 +38,7 @@ const mostOctets = 512 * 1024 * 1024
 
 const importCommand = command(
   "import",
-  "Take back in, after a restore, what a list of a CA revokes and the database lacks. Example: acme-svc crl import ISSUER ca.crl.before. Exit codes: 0, 1, 2, 3.",
+  "After a restore, record the revocations of a CA's list that the database lacks. Example: acme-svc crl import ISSUER ca.crl.before. Exit codes: 0, 1, 2, 3.",
   {
     issuer: Argument.String("issuer").pipe(Argument.withDescription("The CA's id, as crl list shows it.")),
     file: Argument.String("file").pipe(

@@ -81,7 +81,7 @@ const refusals = {
 
 const show = command(
   "show",
-  "Show a profile's policy; conditions have all their parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3.",
+  "Show a profile's policy, with all parentheses in its conditions. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3.",
   { profile: profileOption, json: jsonOption },
   ({ json, profile }) =>
     Effect.gen(function*() {
@@ -92,7 +92,7 @@ const show = command(
 
 const explainCommand = command(
   "explain",
-  "Test a profile's policy with a hypothetical request, at every stage: connection, newOrder, and CSR, which is finalize; with --account-id also the scope of its credential. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
+  "Test a profile's policy with a hypothetical request, at each stage: connection, newOrder and finalize (CSR). With --account-id, also test the scope of the account's credential. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
   {
     profile: profileOption,
     client: optional(clientFlag, "The address of the client. Without it, the address is unknown."),
@@ -103,7 +103,10 @@ const explainCommand = command(
       Flag.withDefault("/newOrder"),
       Flag.withDescription("The path without /profile/<name>.")
     ),
-    kind: optionalText("kind", "The kind of certificate of the order. By default the one of an order that names none."),
+    kind: optionalText(
+      "kind",
+      "The kind of certificate of the order. The default is the kind that an order without a kind gets."
+    ),
     account: optional(accountFlag, "The account that sends the request; its credential may restrict what it orders."),
     json: jsonOption
   },
@@ -131,7 +134,7 @@ const explainCommand = command(
             const database = yield* Database
             const found = yield* accountRecords.detail(account)
             if (found.account.profile !== profile.name) {
-              const message = `The account ${account} is one of the profile ${found.account.profile}.`
+              const message = `The account ${account} belongs to the profile ${found.account.profile}.`
               return yield* new CommandFailed({ code: 3, message })
             }
             const credential = Effect.provideService(eabLabels.ofAccount(account), Database, database)

@@ -56,7 +56,7 @@ export const migrateCommand = command(
   "migrate",
   "Apply pending schema migrations. Example: acme-svc migrate --check. Exit codes: 0, 1, 3 behind.",
   {
-    check: switchFlag("check", "Apply nothing; exit 3 when behind."),
+    check: switchFlag("check", "Apply nothing, and exit with 3 if migrations are pending."),
     json: jsonOption
   },
   migrateProgram

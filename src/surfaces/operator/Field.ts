@@ -56,7 +56,10 @@ export interface Field<A> {
   readonly isBlankAbsent?: boolean
   /** Whether the value is secret. A secret is never part of a query or of a command line. */
   readonly isSecret?: boolean
-  /** Whether the command line gives the path of a file with the value. Octets that are not text are sent as base64url. */
+  /**
+   * Whether the command line has the path of a file that contains the value, instead of the value. Octets that are not
+   * text are sent as base64url.
+   */
   readonly isFile?: boolean
 }
 
@@ -343,5 +346,5 @@ export const period = {
       help: "From this time on."
     })
   ),
-  until: optional(time("Before this time, in the form of since.", { help: "Before this time." }))
+  until: optional(time("Before this time, in the same form as since.", { help: "Before this time." }))
 }

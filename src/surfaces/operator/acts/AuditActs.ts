@@ -39,7 +39,12 @@ const filters = {
   orderId: optional(id("The id of the order.")),
   certSerial: optional(serial("The serial number of the certificate, in hexadecimal.")),
   requestId: optional(line("The id of the request, which is also in the log and in the answer.", { longest: 128 })),
-  event: optional(openWord(auditEvents, "The name of the event, which may be one that only another version knows.")),
+  event: optional(
+    openWord(
+      auditEvents,
+      "The name of the event. An event of another version of the service is accepted if a row has it."
+    )
+  ),
   outcome: optional(word(auditOutcomes, "Whether the event was a success.")),
   actorKind: optional(word(actorKinds, "Who acted.")),
   ...period

@@ -161,13 +161,13 @@ const readCredential = act({
 /** Changes what a credential may ask for. */
 export const changeCredential = act({
   id: "changeCredential",
-  does: "Change what a credential may ask for, from the next order on",
+  does: "Change what the accounts of a credential may ask for, beginning with their next order",
   access: "operator",
   input: {
     kid,
     ...scopeFields,
     clear: optional(
-      textsOf("A member that is to restrict nothing any more.", {
+      textsOf("The name of a restriction to remove.", {
         shown: "member",
         takes: `any of ${scopeMembers.join(", ")}`,
         most: scopeMembers.length,
@@ -189,7 +189,7 @@ export const changeCredential = act({
   http: { route: "PATCH /api/eab/{kid}" },
   cli: {
     command: "eab set",
-    help: "Change what the accounts of a credential may ask for, from the next order on.",
+    help: "Change what the accounts of a credential may ask for, beginning with their next order.",
     example: "eab set KID --names '**.shop.example' --orders-per-day 100",
     needsConfig: namesConfigured
   }

@@ -27,7 +27,9 @@ const credential = {
     Schema.Array(Schema.String).annotate({ description: "The kinds of certificates that its accounts may order." })
   ),
   validitySeconds: Schema.optionalKey(intOf("The longest lifetime of a certificate.")),
-  ordersPerDay: Schema.optionalKey(intOf("How many orders its accounts may place in a day, without renewals.")),
+  ordersPerDay: Schema.optionalKey(
+    intOf("How many orders its accounts may place in a day. Orders that replace a certificate do not count.")
+  ),
   maxAccounts: Schema.optionalKey(intOf("How many accounts it may bind.")),
   expiresAt: Schema.optionalKey(Time),
   prevalidated: Schema.optionalKey(
@@ -58,11 +60,14 @@ export const scopeFields = {
     whole("The longest lifetime of a certificate, in seconds.", { least: 3600, most: 315_619_200 })
   ),
   ordersPerDay: optional(
-    whole("How many orders all its accounts may place in a day; renewals do not count.", { least: 1, most: 1_000_000 })
+    whole("How many orders all its accounts may place in a day. Orders that replace a certificate do not count.", {
+      least: 1,
+      most: 1_000_000
+    })
   ),
   maxAccounts: optional(whole("How many accounts it may bind.", { least: 1, most: 1_000_000 })),
   expiresAt: optional(time("From this time on, it binds no account.")),
-  prevalidated: optional(flag("The names need no challenge; needs names."))
+  prevalidated: optional(flag("The names need no challenge. The credential must be restricted to names."))
 }
 
 /** The names of the members in {@link scopeFields}. */

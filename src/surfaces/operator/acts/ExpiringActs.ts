@@ -63,7 +63,9 @@ export const listExpiring = act({
     hidden: intOf("How many certificates were left out because they have been replaced."),
     days: Int,
     truncated: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Counting ended early. There may be more than hidden." })
+      Schema.Boolean.annotate({
+        description: "The counting ended early, so more certificates than hidden may have been left out."
+      })
     )
   }),
   errors: [],

@@ -32,10 +32,10 @@ export const listJobs = act({
   mayLag: true,
   input: {
     kind: optional(
-      openWord(jobKinds, "The kind of the job, which may be one that only another version knows.")
+      openWord(jobKinds, "The kind of the job. A kind of another version of the service is accepted if a job has it.")
     ),
     status: optional(word(JobStatus.literals, "The status of the job.")),
-    orderId: optional(id("The id of the order that the job is about, by itself or by one of its challenges.")),
+    orderId: optional(id("The id of an order. Finds the jobs of the order and of its challenges.")),
     ...paging
   },
   output: pageOf(Job),

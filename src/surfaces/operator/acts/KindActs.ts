@@ -18,12 +18,12 @@ import { pageOf, Problem, Time } from "../schemas/Common.ts"
 
 const Backend = Schema.Literals(signerBackends)
 
-const ofLocalCa = "Absent where another party decides it (relay, custom)."
+const ofLocalCa = "Absent if the signer decides it (relay, custom)."
 
 const Kind = Schema.Struct({
   profile: Schema.String,
   kind: Schema.String,
-  isDefault: Schema.Boolean.annotate({ description: "Whether an order that names no kind is of this kind." }),
+  isDefault: Schema.Boolean.annotate({ description: "Whether an order without a kind gets this kind." }),
   description: Schema.String,
   backend: Backend,
   validity: Schema.optionalKey(Schema.String.annotate({ description: ofLocalCa, examples: ["90d"] })),
@@ -162,7 +162,7 @@ export const tryKind = act({
   input: {
     csr,
     profile: name("The name of the profile."),
-    kind: optional(name("The name of the kind. By default the kind of an order that names none.")),
+    kind: optional(name("The name of the kind. The default is the kind that an order without a kind gets.")),
     names: texts("The names of the order.", {
       shown: "name",
       help: "A name of the order; may be given several times."

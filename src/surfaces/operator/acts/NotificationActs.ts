@@ -66,7 +66,7 @@ export const listDeliveries = act({
 /** Sends samples of notifications. */
 export const testNotifications = act({
   id: "testNotifications",
-  does: "Send a sample of each event now, and say what was answered",
+  does: "Send a sample of each event now, and show the answers",
   access: "operator",
   input: {
     target: optional(
@@ -75,7 +75,9 @@ export const testNotifications = act({
       })
     ),
     event: optional(word(messageKinds, "Only this event. The default is every event that the receiver wants.")),
-    profile: optional(name("Only the receivers of this profile; __admin__ for those of operators."))
+    profile: optional(
+      name("Only the receivers of this profile. __admin__ means the receivers of operators' notifications.")
+    )
   },
   output: Schema.Struct({
     items: Schema.Array(
@@ -97,7 +99,7 @@ export const testNotifications = act({
   http: { route: "POST /api/notify/test" },
   cli: {
     command: "notify test",
-    help: "Send a sample of each event now and print what was answered.",
+    help: "Send a sample of each event now, and print the answers.",
     example: "notify test email",
     args: ["target"],
     flags: { target: { flag: "receiver" } },

@@ -50,7 +50,7 @@ const OperatorDetail = Schema.Struct({
 
 const named = { username: username("The name of the operator.") }
 const contact = optional(
-  mail("A mail address. If this member is absent, null or empty, the operator has no contact from now on.", {
+  mail("A mail address. If this member is absent, null or empty, the contact is removed.", {
     help: "Mail address of the operator, for notifications."
   })
 )
@@ -133,7 +133,7 @@ const createOperator = act({
 
 const setPassword = act({
   id: "setPassword",
-  does: "Set an operator's password; ends their sessions",
+  does: "Set an operator's password, and end their sessions",
   access: "admin",
   input: { ...named, password: secret("The password.") },
   output: Schema.Struct({ ...Named, sessionsEnded: Int }),
@@ -156,7 +156,7 @@ const setPassword = act({
 /** Disables an operator. */
 export const disableOperator = act({
   id: "disableOperator",
-  does: "Disable an operator; ends their sessions, and their tokens are refused meanwhile",
+  does: "Disable an operator: end their sessions, and refuse their tokens until they are enabled",
   access: "admin",
   input: named,
   output: Schema.Struct({ ...Named, status: Schema.Literal("disabled") }),
@@ -201,7 +201,7 @@ export const enableOperator = act({
 /** Changes the role of an operator. */
 export const changeRole = act({
   id: "changeRole",
-  does: "Change an operator's role; ends their sessions",
+  does: "Change an operator's role, and end their sessions",
   access: "admin",
   input: { ...named, role: word(operatorRoles, "The new role.") },
   output: Schema.Struct({ ...Named, role: Role }),
@@ -223,7 +223,7 @@ export const changeRole = act({
 /** Changes the contact of an operator. */
 export const changeContact = act({
   id: "changeContact",
-  does: "Change the address for an operator's notifications; without one, it is cleared",
+  does: "Change the address for an operator's notifications, or remove it",
   access: "admin",
   input: { ...named, contact },
   output: Schema.Struct({ ...Named, contact: Schema.optionalKey(Schema.String) }),
@@ -236,7 +236,7 @@ export const changeContact = act({
   http: { route: "POST /api/operators/{username}/contact", status: 204, isStepUp: true },
   cli: {
     command: "admin user contact",
-    help: "Change an operator's contact; without --contact it is cleared.",
+    help: "Change an operator's contact. Without --contact, the contact is removed.",
     example: "admin user contact olga --contact olga@example.org",
     text: ({ contact }) => contact === undefined ? "The contact was cleared." : `The contact is ${contact}.`
   }

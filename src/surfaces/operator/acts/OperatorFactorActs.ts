@@ -13,7 +13,7 @@ const named = { username: username("The name of the operator.") }
 /** Removes the second factor of an operator. */
 export const resetSecondFactor = act({
   id: "resetSecondFactor",
-  does: "Remove an operator's second factor; ends their sessions",
+  does: "Remove an operator's second factor, and end their sessions",
   access: "admin",
   input: named,
   output: Schema.Struct({ username: Schema.String, removed: Schema.Boolean }),
@@ -25,7 +25,8 @@ export const resetSecondFactor = act({
   http: { route: "POST /api/operators/{username}/totp/reset", status: 204, isStepUp: true },
   cli: {
     command: "admin user totp reset",
-    help: "Remove an operator's second factor; with admin.require_mfa the next sign-in enrols a new one.",
+    help:
+      "Remove an operator's second factor. If admin.require_mfa is true, the operator enrols a new one at the next sign-in.",
     example: "admin user totp reset olga",
     confirm: ({ username }) =>
       Effect.map(operators.totpStatus(username), ({ enrolmentPending, totpEnabled }) =>
@@ -52,7 +53,7 @@ export const readSecondFactorOf = act({
 /** Replaces the recovery codes of an operator. */
 export const renewRecoveryCodes = act({
   id: "renewRecoveryCodes",
-  does: "Replace an operator's recovery codes; they are printed only once",
+  does: "Replace an operator's recovery codes; the new codes are printed only once",
   access: "admin",
   input: named,
   output: RecoveryCodes,

@@ -34,7 +34,7 @@ const readSecondFactor = act({
 /** Begins to enrol a second factor. */
 export const beginEnrolment = act({
   id: "beginEnrolment",
-  does: "Begin to enrol a second factor, or another one; the one in force stays so until then",
+  does: "Begin to enrol a new second factor; the present one stays valid until the enrolment is complete",
   access: "own",
   input: { password },
   output: TotpSecret,
@@ -108,9 +108,9 @@ export const reissueRecoveryCodes = act({
 /** Changes the caller's password. */
 export const changeOwnPassword = act({
   id: "changeOwnPassword",
-  does: "Change the caller's password; ends every other session",
+  does: "Change the caller's password, and end every other session",
   access: "own",
-  input: { currentPassword: secret("The password in force."), newPassword: secret("The password from now on.") },
+  input: { currentPassword: secret("The present password."), newPassword: secret("The new password.") },
   output: Schema.Void,
   errors: ["weak_password", "step_up_failed"],
   run: ({ currentPassword, newPassword }) =>
@@ -125,12 +125,12 @@ export const changeOwnPassword = act({
 /** Changes the caller's contact. */
 export const changeOwnContact = act({
   id: "changeOwnContact",
-  does: "Change the address for the caller's notifications; without one, it is cleared",
+  does: "Change the address for the caller's notifications, or remove it",
   access: "own",
   input: {
     password,
     contact: optional(
-      mail("A mail address. If this member is absent, null or empty, the operator has no contact from now on.")
+      mail("A mail address. If this member is absent, null or empty, the contact is removed.")
     )
   },
   output: Schema.Void,

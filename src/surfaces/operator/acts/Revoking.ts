@@ -94,8 +94,8 @@ const waited = Effect.fnUntraced(function*(
 })
 
 /**
- * Declares `--wait`, which waits for the jobs of all revocations together. A job that failed or was cancelled is a
- * fault, but the wait for the other jobs continues.
+ * Declares `--wait`, which waits for the jobs of all revocations together. If a job fails or is cancelled, the command
+ * fails at the end, after it has waited for the other jobs too.
  */
 export const waitingFor = <Out>(begunOf: (output: Out) => ReadonlyArray<Begun>) =>
   also({

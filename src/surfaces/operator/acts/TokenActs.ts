@@ -50,7 +50,7 @@ const listTokens = act({
   access: "own",
   input: {
     user: optional(
-      username("Only the tokens of this operator. Only the role admin may give it.", {
+      username("Only the tokens of this operator. Only an admin may use this parameter.", {
         help: "Only the tokens of this operator."
       })
     ),
@@ -89,7 +89,10 @@ export const createToken = act({
   access: "own",
   input: {
     name: line("Its purpose.", { longest: longestTokenName }),
-    role: or(word(operatorRoles, "At most the role of its owner."), "viewer"),
+    role: or(
+      word(operatorRoles, "The role of the token, which must not have more rights than the role of its owner."),
+      "viewer"
+    ),
     expiresInDays: whole(`${tokenLife.least} to ${tokenLife.most}.`, {
       ...tokenLife,
       of: "a number of days",

@@ -41,7 +41,7 @@ export const walkedPageOf = <S extends Schema.Constraint>(item: S) =>
     ...pageOf(item).fields,
     truncated: Schema.optionalKey(
       Schema.Boolean.annotate({
-        description: "The search ended early. items and total hold what it had found until then."
+        description: "The search ended early. items and total contain only what it had found."
       })
     )
   })

@@ -12,7 +12,11 @@ export const Role = Schema.Literals(operatorRoles)
 /** A session of an operator. */
 export const SessionRow = Schema.Struct({
   id: Schema.String.annotate({ description: "The first 16 hexadecimal digits of the SHA-256 of its token." }),
-  username: Schema.optionalKey(Schema.String.annotate({ description: "Whose it is, unless it is one's own." })),
+  username: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The name of its operator. Absent in the list of the caller's own sessions."
+    })
+  ),
   state: Schema.Literals(["pending_mfa", "active"]),
   createdAt: Time,
   expiresAt: Time,

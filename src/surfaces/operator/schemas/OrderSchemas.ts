@@ -100,7 +100,8 @@ export const JobDetail = Schema.Struct({
 
 const Cause = Schema.Struct({ reason: Schema.String, detail: Schema.String }).annotate({
   identifier: "ValidationCause",
-  description: "What the validation met: a word, and what was asked or dialled. Clients are never told."
+  description:
+    "Why the validation failed: a word for the reason, and what was queried or connected to. Clients never see this."
 })
 
 const Challenge = Schema.Struct({
