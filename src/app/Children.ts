@@ -20,8 +20,8 @@ import type { Task } from "./ProcessMessage.ts"
 /** The children of a process, which are kept alive. */
 export interface Children {
   /**
-   * Returns the names of all that keeps failing so many milliseconds after the start: loops of children, and children
-   * themselves (`process_1`).
+   * Returns the names of what keeps failing: loops of children, and children themselves (`process_1`). `life` is the
+   * time since the start, in milliseconds.
    */
   readonly failing: (life: number) => ReadonlyArray<string>
   /**

@@ -159,7 +159,7 @@ export const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   )
 }
 
-/** Returns the tree of the commands that the first word of a command line may name. */
+/** Returns the command tree in which the first word of a command line is looked up. */
 const treeOf = (word?: string) => Effect.map(meant(word), tree)
 
 /** Returns the commands in which the first word of a command line is looked up. */

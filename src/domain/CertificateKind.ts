@@ -34,8 +34,8 @@ export interface CertificateKind {
   /** The profile that a relay requests from its upstream. Empty if it requests none. */
   readonly upstream: string
   /**
-   * Whether certificates of this kind are the ones that versions before kinds made. The jobs of all other orders are
-   * invisible to these versions.
+   * Whether a version that knows no kinds makes the same certificates. Such a version does not run the jobs of orders
+   * of other kinds.
    */
   readonly isPlain: boolean
 }
@@ -44,19 +44,19 @@ export interface CertificateKind {
 export interface CertificateKinds {
   /** Every kind by its name, `default` among them. */
   readonly byName: ReadonlyMap<string, CertificateKind>
-  /** The kind of an order that names none. */
+  /** The kind that an order gets if it names no kind. */
   readonly chosen: CertificateKind
   /** Whether the directory offers the kinds, because there are several or because the only one has a description. */
   readonly isOffered: boolean
 }
 
-/** Returns a kind whose certificates live no longer than a bound in seconds, if there is one. */
+/** Returns the kind, with a lifetime of at most `bound` seconds if there is a bound. */
 export const boundedKind = (kind: CertificateKind, bound: number | undefined): CertificateKind =>
   bound === undefined || bound >= kind.validitySeconds ? kind : { ...kind, validitySeconds: bound }
 
 /**
- * For how many seconds an order is not ended because its kind is unknown. During a rolling reload, another process may
- * already have placed an order of a new kind.
+ * How many seconds after its creation an order of an unknown kind may be ended. Before that, a rolling reload may be in
+ * progress: another process may know the kind already.
  */
 export const rollingReloadSeconds = 120
 

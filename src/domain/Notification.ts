@@ -43,7 +43,7 @@ export type Scope = string
 /** The scope of `[admin.notify]`. No profile has this name. */
 export const operatorScope = "__admin__"
 
-/** The means by which an entry of a section delivers: a webhook, a script, or the mail server, whose entry is `-`. */
+/** How an entry of a section delivers: by a webhook, by a script, or by the mail server, whose entry is `-`. */
 export type NotificationBackend = "email" | "webhook" | "custom"
 
 /** The name of the entry, if the backend has only one. */

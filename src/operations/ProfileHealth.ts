@@ -49,7 +49,8 @@ const degradedOf = (
   for (const { profile, since, trouble } of words) {
     const known = degraded.get(profile)
     if (trouble === undefined) well.add(profile)
-    // Any time counts, even a time that cannot be read. Such a time is replaced by the end of its range.
+    // The first trouble counts whatever its time is. A time outside the range of integers was replaced by the nearest
+    // integer of the range.
     else if (known === undefined || since >= known.since) degraded.set(profile, { trouble, since })
   }
   for (const profile of well) degraded.delete(profile)

@@ -25,7 +25,10 @@ const usual: KindConfig = {
 const isEqual = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
   one.length === other.length && one.every((item, at) => item === other[at])
 
-/** The usages that a relay or a program may put into a certificate. The signer decides which of them it has. */
+/**
+ * The usages that a certificate of a relay or a program may have. The signer decides which of them the certificate
+ * gets.
+ */
 const foreignUsages = [keyPurposes.server_auth, keyPurposes.client_auth]
 
 const attributes = ({ country, locality, organization, organizational_unit, state }: KindConfig["subject"]) =>

@@ -2,7 +2,7 @@ import { leafKeySupported } from "../crypto/keys/LeafKeys.ts"
 import { defaultKind } from "../domain/CertificateKind.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** The keys of a kind that every signer obeys, as far as it has a meaning there. */
+/** The keys of a kind that are not only for a local CA. */
 const ofEverySigner = ["description", "keys", "unrequested", "upstream"] as const
 
 /** The keys of a kind that say what a certificate contains. A relay and a program decide that themselves. */

@@ -83,8 +83,8 @@ const holdStatement = statement({
   sql: (f) => `${pendingOf(f)} FOR NO KEY UPDATE OF o`
 })
 
-// The account is locked first, because every transaction locks in this order. If the challenge is not pending, nothing
-// is locked.
+// The account is locked before the order, as in every transaction, so that no two transactions wait for each other. If
+// the challenge is not pending, nothing is locked.
 const holdWithAccount = statement({
   name: "challenge_hold_with_account",
   ...pending,

@@ -39,7 +39,7 @@ const newOrders = statement({
     } AND replaces IS NULL AND failed_replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
-// The orders of each account of the credential are read from the index of accounts and times.
+// For each account of the credential, its orders are read from the index on account and time.
 const ofCredential = statement({
   name: "limit_credential",
   params: { kid: uuidBytes, since: int, skip: int },

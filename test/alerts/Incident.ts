@@ -1,8 +1,6 @@
 import type { Scene } from "./Scene.ts"
 
-/**
- * An incident that can be played. Its name is also that of its page below docs/operate/runbooks and of its recording.
- */
+/** An incident that can be played. Its page in docs/operate/runbooks and its recording have the same name. */
 export interface Incident {
   readonly name: string
   /** `config.toml` of its processes, without the section for metrics. */

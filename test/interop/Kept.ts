@@ -19,9 +19,9 @@ export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string
   existsSync(folderOf(name, madeOf, root))
 
 /**
- * Returns the folder of something that is kept. `make` fills the folder unless it exists. `madeOf` must determine the
- * whole content, because the content is made again only for another list. If two runs make the same content at the same
- * time, the result of the first one to finish is used.
+ * Returns the folder of something that is kept. `make` fills the folder unless it exists. `madeOf` must list everything
+ * that determines the content, because the content is made again only if this list changes. If two runs make the same
+ * content at the same time, the result of the first one to finish is used.
  */
 export const kept = async (
   name: string,

@@ -24,7 +24,10 @@ const told = new Set([
 const bareId = (id: unknown): string => String(id).replaceAll("-", "").toLowerCase()
 const keyOf = ({ event, subject }: Fact): string => `${event} ${subject}`
 
-/** Returns the changes of a row, whose state was `before`, or that did not exist. */
+/**
+ * Returns the facts that a change of a row shows. `before` is the earlier state of the row, or undefined if the row is
+ * new.
+ */
 export const factsOf = (table: string, row: Row, before: Row | undefined): ReadonlyArray<Fact> => {
   const subject = String(row["id"])
   const became = (column: string, event: string, is: (value: unknown) => boolean): ReadonlyArray<Fact> =>

@@ -47,7 +47,9 @@ import type { World } from "./World.ts"
 export interface Installation {
   readonly seed: string
   readonly config: Config
-  /** The configurations of which a reload takes the next one in turn. The first is that of `config`. */
+  /**
+   * Each reload takes the next of these configurations, and the first one again after the last. The first is `config`.
+   */
   readonly reloads: ReadonlyArray<Config>
   readonly profiles: ReadonlyArray<SigningProfile>
   readonly store: Store

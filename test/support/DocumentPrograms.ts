@@ -61,9 +61,9 @@ const programOf = (name: string): string => {
 }
 
 /**
- * Runs a program in a clone. The first run uses npm, which builds first, and later runs use the existing build.
- * Commands that differ only in their extent become the same words. These words are run once, and the result counts for
- * each of the commands.
+ * Runs a program in a clone. The first run uses npm, which builds first, and later runs use the existing build. The
+ * caller may shorten long commands, so that several commands have the same words. The same words are run only once, and
+ * the result counts for all of these commands.
  */
 export const runsOf = (name: "bench" | "faults" | "simulate"): (words: string) => Promise<Ended> => {
   const runs = new Map<string, Promise<Ended>>()

@@ -69,7 +69,10 @@ export const useOwnCa = (backend: Backend) =>
     script: () => ({ profiles: profilesIn(freshDirectory()) })
   })
 
-/** Tests in a world whose signer is external. No worker has seen its CA, and `revoke` decides how it revokes. */
+/**
+ * Defines tests with an external signer. No worker has seen the CA of this signer. `revoke` replaces the signer's
+ * method for revocations.
+ */
 export const useForeignSigner = (
   backend: Backend,
   { first, revoke = () => Effect.void }: {

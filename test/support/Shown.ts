@@ -15,7 +15,10 @@ export interface Pair {
   readonly key: string
 }
 
-/** Returns a self-signed certificate for a host, valid for ten years from an hour before the epoch second `at`. */
+/**
+ * Returns a self-signed certificate for a host. It is valid for ten years, beginning an hour before the epoch second
+ * `at`.
+ */
 export const selfSigned = (host: string, at = Math.floor(Date.now() / 1000)): Effect.Effect<Pair> =>
   Effect.map(
     Effect.orDie(

@@ -49,7 +49,7 @@ export interface Means {
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
-/** Every order is of a kind that versions before kinds must not sign. */
+/** Orders have the kind `mutual`, which a version that knows no kinds must not sign. */
 const kinds = `default = "mutual"
 kinds.default.description = "Servers"
 kinds.mutual.description = "Servers and clients"`

@@ -33,7 +33,7 @@ export interface WayCost {
   readonly perSecond: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU as a multiple of the CPU of an issuance that the service signs itself. */
+  /** `cpu` divided by the CPU of an issuance for which the service signs itself. */
   readonly ratio: number
   /** Requests per issuance: from the clients to the service, and from the service to the upstream. */
   readonly requests: number

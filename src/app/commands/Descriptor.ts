@@ -36,8 +36,8 @@ const paramsOf = (command: Command.Command.Any): ReadonlyArray<Param.Any> =>
 const childrenOf = (command: Command.Command.Any) => command.subcommands.flatMap(({ commands }) => commands)
 
 /**
- * Returns the words of a set that the library does not check. They are at the end of the description
- * (`ActParameters.ts`), or they are the placeholder of the value.
+ * Returns the words that a value may have, if the service itself and not the library checks the value. They are at the
+ * end of the description (`ActParameters.ts`), or they are the placeholder of the value.
  */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {
   const [, listed] = /(?:^|\s)One of ([\w-]+(?:, [\w-]+)+)\.$/.exec(text) ?? []

@@ -22,7 +22,10 @@ export interface LeafFacts {
 export interface LeafContent extends LeafFacts {
   /** The same facts in DER: whole extensions, and relative names of the subject. */
   readonly encoded: {
-    /** Whether an RSA key may encipher. The purposes that only sign exclude that (RFC 5280 section 4.2.1.12). */
+    /**
+     * Whether the keyUsage of an RSA key has keyEncipherment. It does not if all purposes only sign (RFC 5280 section
+     * 4.2.1.12).
+     */
     readonly mayEncipher: boolean
     readonly usages: Uint8Array
     readonly policies: ReadonlyArray<Uint8Array>

@@ -151,7 +151,8 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
     return found !== undefined && found.critical === critical ? found.value : new Uint8Array()
   }
   const { policies, usages } = request.content
-  // Only an RSA key can encipher, and not for signing alone. For ML-DSA, RFC 9881 section 5 forbids that usage.
+  // Only the leaf of an RSA key has keyEncipherment, unless all its purposes only sign. For ML-DSA, RFC 9881 section 5
+  // forbids this usage.
   const isForSigning = usages.every((one) => SIGNING_ALONE.includes(one))
   const usage = keyTypeOf(leaf.spki) === "rsa" && !isForSigning ? "030205a0" : "03020780"
   if (hex(take("2.5.29.15", true)) !== usage) return "key_usage"

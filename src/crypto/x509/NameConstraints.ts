@@ -68,7 +68,8 @@ const readDirectoryBase = (reader: DerReader): DirectoryBase => {
       const attribute = attributes.enter(Tag.sequence)
       texts.push(textOf(attribute.oid(), latin1(attribute.content(attribute.next))))
     }
-    // No text of one attribute has a line feed, so several attributes equal no relative name of a leaf.
+    // A relative name of a leaf has one attribute, whose text has no line feed. So it never equals a text of several
+    // attributes.
     found.push(texts.join("\n"))
   }
   return found

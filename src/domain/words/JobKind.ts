@@ -48,8 +48,8 @@ export const kinds = {
   }),
   signer_issue: kind({ payload: issuance, room: computing }),
   signer_relay_issue: kind({ payload: relayedIssuance, room: relayRoom }),
-  // Jobs for orders that a kind of certificate or a credential restricts. A worker of a version that does not know
-  // kinds would sign such an order without the restriction. It leaves jobs alone whose kind it does not know.
+  // Jobs for orders that a kind of certificate or a credential restricts. A worker of a version that does not know such
+  // restrictions would ignore them. But it does not run jobs of a kind that it does not know.
   signer_issue_restricted: kind({ payload: issuance, room: computing }),
   signer_relay_issue_restricted: kind({ payload: relayedIssuance, room: relayRoom }),
   signer_revoke: kind({

@@ -19,8 +19,8 @@ export interface Allowance {
   /** Records that a read was answered by the standby, which was at most this many seconds behind. */
   readonly note: (lagSeconds: number) => void
   /**
-   * Returns the highest lag that a read may have. After the result has been returned, this is the lag that was returned
-   * with the result, or a negative number if no lag was returned.
+   * Returns the highest lag that a read may have. A later read of a stream may have no higher lag than the lag that was
+   * returned with the result. If no lag was returned, this is a negative number, so no later read may have a lag.
    */
   readonly mostSeconds: () => number
 }

@@ -32,7 +32,10 @@ export interface PostgresOptions {
   readonly read_url?: Redacted.Redacted
   /** How far behind the standby may be. */
   readonly read_max_lag_seconds?: number
-  /** Whether this process serves, so that each of its sessions shares the lock of `ServedLock.ts`. */
+  /**
+   * Whether this process serves. If it does and no proxy pools transactions, each of its sessions shares the lock of
+   * `ServedLock.ts`.
+   */
   readonly isServing?: boolean
   /** The server's own limits apply where they are lower. */
   readonly statement_timeout_ms?: number

@@ -54,7 +54,7 @@ const readBinding = (
       : yield* refuse("the payload is not the account key.")
   })
 
-/** Returns why a credential binds no further account, if it does not. */
+/** Returns why a credential may not bind another account, or undefined if it may. */
 const exhaustion = Effect.fnUntraced(function*(
   { expiresAt, kid, maxAccounts }: eabKeys.Binding,
   now: number
@@ -72,7 +72,7 @@ const named = Effect.fnUntraced(function*(kid: string, profile: string) {
     : undefined
 })
 
-/** Refuses a new account if its credential binds no further account. */
+/** Refuses a new account if its credential may not bind another account. */
 export const refuseExhausted = Effect.fnUntraced(function*(kid: string) {
   const credential = yield* eabKeys.secretOf(kid)
   const reason = credential && (yield* exhaustion(credential, yield* currentSeconds))
@@ -89,7 +89,8 @@ export const holdBinding = Effect.fnUntraced(function*(kid: string, now: number)
   const isLimited = Effect.map(eabKeys.secretOf(kid), (found) => found?.maxAccounts !== undefined)
   if (yield* isLimited) yield* eabKeys.holdAlone(kid)
   if (!(yield* eabKeys.holdActive(kid))) return false
-  // A limit that was set in the meantime is observed by the next registration, which then holds the credential alone.
+  // If a limit was set after the first read, registrations that run at the same time may exceed it. Later registrations
+  // hold the credential alone.
   const credential = yield* eabKeys.secretOf(kid)
   return credential !== undefined && (yield* exhaustion(credential, now)) === undefined
 })

@@ -175,8 +175,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     authorizations: wanted,
     challenges: offered
   }
-  // If the certificate to replace is already claimed, the transaction does not fail, because the other bodies in its
-  // group commit would then have to run again.
+  // If another order already replaces the certificate, the body returns a word and does not fail, because a failure
+  // would make the other bodies of its group commit run again.
   const insert = Effect.gen(function*() {
     if ((yield* orderCreation.create(row)) === undefined) return "lost"
     yield* afterCommit(emit("order_created", { order_id: id, identifiers: names }))
@@ -199,7 +199,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
         const exhausted = most === undefined ? undefined : yield* limits.ofCredential(caller, most, now)
         if (exhausted !== undefined) return exhausted
         yield* accounts.lock(caller.accountId) // the account is locked before the row of an order
-        // Without this, a limit of the credential would be no limit for orders that replace a certificate.
+        // An order that replaces a certificate does not count towards the limit of the credential. So the number of
+        // replacements is limited here, even if the profile has no limits.
         const isLimited = isBounded || (replaces !== undefined && scope.ordersPerDay !== undefined)
         const reached = isLimited ? yield* limits.ofNewOrder(caller, { names: names.length, now, replaces }) : undefined
         if (reached !== undefined) return reached

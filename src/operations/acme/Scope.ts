@@ -11,13 +11,13 @@ import { scopeOfAccount } from "../../store/eab/EabScopes.ts"
 import type { Caller } from "../Caller.ts"
 
 /*
- * What the credential of an account lets it order. The scope is read for each order, so that a change holds from the
- * next order on, in every process.
+ * What an account may order by the scope of its credential. The scope is read for each order, so a change takes effect
+ * with the next order, in every process.
  */
 
 /**
- * Returns the scope of the caller's account. An account that was bound with no credential has no restriction. An account
- * keeps the identifier of its credential when that is deleted.
+ * Returns the scope of the caller's account. An account without a credential has no restriction. An account keeps the
+ * kid of its credential even after the credential was deleted.
  */
 export const scopeOfCaller = ({ accountId, eabKid }: Caller) =>
   eabKid === undefined ? Effect.succeed(noScope) : scopeOfAccount(accountId)
@@ -53,8 +53,8 @@ const permittedKinds = ({ kinds }: CredentialScope, { byName }: CertificateKinds
   [...byName.keys()].filter((name) => kinds === undefined || kinds.includes(name))
 
 /**
- * Returns the kind of certificate that a request names. A request that names none gets the kind that the profile
- * chooses or, if the scope does not permit that kind, the first kind that the scope permits.
+ * Returns the kind of certificate that a request names. A request without a kind gets the default kind of the profile
+ * or, if the scope does not permit that kind, the first kind that the scope permits.
  */
 export const kindFor = (
   profile: ProfileConfig,

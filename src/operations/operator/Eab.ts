@@ -47,8 +47,8 @@ export const checkProfile = (
 }
 
 /**
- * Refuses kinds of certificates that no profile has at which the credential can be used, because a misspelt kind would
- * forbid every order.
+ * Refuses a kind of certificate that no profile of the credential has, because a misspelt kind would forbid every
+ * order.
  */
 export const checkKinds = (
   { profiles }: Pick<Config, "profiles">,
@@ -152,8 +152,8 @@ export const create = Effect.fn("Eab.create")(function*(
 }, Effect.uninterruptible)
 
 /**
- * Changes what a credential may ask for. The change holds from the next order on, in every process. `cleared` names the
- * members that restrict nothing any more.
+ * Changes what a credential may ask for. The change takes effect with the next order, in every process. `cleared` names
+ * the restrictions to remove.
  */
 export const setScope = Effect.fn("Eab.setScope")(function*(
   operator: Operator,

@@ -24,7 +24,7 @@ export const servedProfile = (
     : Effect.succeed(found)
 }
 
-/** Finds a kind of a profile by its name. Without a name, returns the kind of an order that names none. */
+/** Finds a kind of a profile by its name. Without a name, returns the kind that an order gets if it names no kind. */
 export const namedKind = (
   profile: ProfileConfig,
   name: string | undefined,

@@ -239,8 +239,8 @@ const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer)
 
 /**
  * Makes one attempt to revoke the certificates of an order that ended without them. First waits until the order ends.
- * Does not touch a certificate that an order has after all, or that has expired. The signer is asked again for up to a
- * week.
+ * Does not revoke a certificate that has expired, or that is stored with an order after all. The signer is asked again
+ * for up to a week.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { order_id, profile, upstream } = payload

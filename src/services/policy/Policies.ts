@@ -119,7 +119,7 @@ const builders: { readonly [T in CheckType]: Builder } = {
   custom: (name, check, _, world) => Effect.sync(() => customScript(name, check, world))
 }
 
-/** Returns whether a rule in force runs a program that is told names. */
+/** Returns whether a rule in force runs a program that gets the names of an order. */
 export const runsScriptsForNames = (
   { check }: ProfileConfig["filter"],
   rules: ReadonlyArray<PlacedRule>

@@ -32,7 +32,7 @@ export interface SigningProfile {
     readonly custom: CustomSettings
     readonly relay: RelaySettings
   }
-  /** The kinds of certificates, of which a relay must know what they ask of its upstream. */
+  /** The kinds of certificates. A relay must know which profile of the upstream each kind needs. */
   readonly certificates?: { readonly kinds: { readonly [name: string]: { readonly upstream: string } } }
 }
 
@@ -118,7 +118,10 @@ const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: 
   if (detail !== undefined) return yield* unusable(profile, { detail, isOutside: true, mayPass: false })
 })
 
-/** Returns why a kind of certificate cannot be issued, if the upstream does not offer the profile that it asks for. */
+/**
+ * Returns a sentence about the first kind of certificate whose upstream profile the upstream does not offer, or
+ * undefined if there is none.
+ */
 const unofferedKind = Effect.fnUntraced(function*({ certificates }: SigningProfile, signer: Signer) {
   const wanted = Object.entries(certificates?.kinds ?? {}).filter(([, { upstream }]) => upstream !== "")
   if (wanted.length === 0 || signer.relay === undefined) return
@@ -132,8 +135,8 @@ const unofferedKind = Effect.fnUntraced(function*({ certificates }: SigningProfi
 })
 
 /**
- * Refuses a profile with a kind that its upstream does not offer. If the profile may be degraded, only logs this: the
- * other kinds can be issued, and the upstream refuses the orders of this one.
+ * Refuses a profile with a kind that its upstream does not offer. If the profile may be degraded, only logs this:
+ * orders of the other kinds still succeed, and the upstream refuses orders of this kind.
  */
 const judgeUnoffered = Effect.fnUntraced(function*(profile: SigningProfile, signer: Signer, mayDegrade: boolean) {
   const detail = yield* unofferedKind(profile, signer)

@@ -105,7 +105,8 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       }
       const { discardedRequest, notAfter, notBefore } = window.success
       if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
-      // The lifetime of a kind may exceed leaf_validity_days, and a service that runs for long does not load the CA again.
+      // This is checked here as well as when the CA is loaded: the lifetime of a kind may be longer than
+      // leaf_validity_days, and a process may run for a long time.
       if (!isExpiryTold && notAfter === end && end < now + kind.validitySeconds) {
         isExpiryTold = true
         yield* expiring

@@ -23,8 +23,9 @@ export interface IssueRequest {
   readonly notAfter: number | undefined
   readonly orderedAt: number
   /**
-   * The longest lifetime that the credential of the account allows, in seconds. The kind of a local CA already observes
-   * it. Another party is told it, and its chain is refused if it lives longer.
+   * The longest lifetime that the credential of the account allows, in seconds. For a local CA, `kind` already has at
+   * most this lifetime. A program or an upstream is told this limit, and a certificate with a longer lifetime is
+   * refused.
    */
   readonly validityBound: number | undefined
 }

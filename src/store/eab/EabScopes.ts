@@ -64,7 +64,7 @@ const ofAccountStatement = statement({
 
 /**
  * Returns the scope of an account. The credential and the mark of its deletion are read together, because the
- * credential may be deleted at this moment. What cannot be read covers no name.
+ * credential may be deleted at this moment. A scope that cannot be read covers no name.
  */
 export const scopeOfAccount = (id: AccountId) =>
   first(ofAccountStatement, { id }).pipe(
@@ -73,8 +73,8 @@ export const scopeOfAccount = (id: AccountId) =>
   )
 
 /**
- * Returns the scope of a credential. A deleted credential without names had none to lose, so it restricts nothing. A
- * scope that cannot be read covers no name.
+ * Returns the scope of a credential. The scope of an unknown credential has no restriction. A scope that cannot be read
+ * covers no name.
  */
 export const scopeOf = (kid: string) =>
   Effect.gen(function*() {

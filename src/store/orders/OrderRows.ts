@@ -127,8 +127,8 @@ const claimStatement = statement({
     ...lifetimeParams
   },
   row: { id: orderColumns.id },
-  // The order is not locked first. If an authorization ends in the meantime, the write that stores the certificate
-  // fails.
+  // The order need not be locked first: if an authorization is no longer valid when the certificate is stored, that
+  // write changes nothing.
   sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}, restricted = :restricted, validity_bound = :validityBound
      WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("account_id")} = :accountId AND ${isAlive(f)}

@@ -278,7 +278,7 @@ export const findRecord = (id: OrderId) => lenientFirst(byId, { id })
 /** Finds the order that replaces a certificate, by the certID of the replaced certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
 
-/** Returns whether an order of another kind than `default` has this kind. */
+/** Returns whether any order has this kind. The kind must not be `default`. */
 export const hasKind = (kind: string) => Effect.map(first(ofKind, { kind }), (row) => row !== undefined)
 
 /** Returns the name that a search looks for, if the search has no other filters. */

@@ -9,8 +9,9 @@ const table = (
 
 /**
  * Every table of the schema. A table comes before the tables that refer to it. `schema_migrations` is not in this list,
- * because it is different in each database. `workers` is the first one, because a database with scopes of credentials
- * refuses the row of a process that knew none (migration 0044), even if that process ended long ago.
+ * because it is different in each database. `workers` is the first one, because a database that contains scopes of
+ * credentials refuses the row of a process that does not know scopes (migration 0044), even if that process ended long
+ * ago.
  */
 export const tables: ReadonlyArray<Table> = [
   table("workers", "owner", {

@@ -49,8 +49,9 @@ const readAgain = <E, R>(read: Effect.Effect<Polled, E, R>): Effect.Effect<Answe
       ))
 
 /**
- * Answers a poll. `expected` lists the jobs of which one changes the answer, if a request of this client can have begun
- * it. If this process runs one of them for the share of this client, the answer is read only when that job has ended.
+ * Answers a poll. `expected` lists jobs that a request of this client may have begun. One of them changes the answer
+ * when it ends. If this process runs one of them for the share of this client, the answer is read only when that job
+ * has ended.
  */
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>,

@@ -927,7 +927,9 @@ describe("the connections of a listener", () => {
       yield* TestClock.adjust(sweep)
     })
 
-  /** Begins the handshake on a connection that has waited, and says whether the server still accepts it. */
+  /**
+   * Begins the handshake on a connection that has waited. `met` shows whether the server still accepts the connection.
+   */
   const handshakes = (socket: Socket) => {
     const secure = connectTls({ socket, rejectUnauthorized: false })
     const met = Effect.callback<"secure" | "closed">((resume) => {

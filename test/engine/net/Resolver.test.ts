@@ -130,7 +130,7 @@ describe("the addresses of a name", () => {
       yield* Effect.promise(() => queried("a.example", 2))
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      // By the time a later look-up is sent again, this one would also have been sent again.
+      // When the later look-up is repeated, the interrupted look-up would have been repeated too.
       const other = yield* Effect.forkChild(addresses("b.example"))
       yield* Effect.promise(() => queried("b.example", 3))
       yield* Fiber.interrupt(other)
@@ -325,7 +325,7 @@ describe("the texts of TXT records", () => {
       yield* Effect.promise(() => queried("a.example"))
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      // By the time a later look-up is sent again, this one would also have been sent again.
+      // When the later look-up is repeated, the interrupted look-up would have been repeated too.
       const other = yield* Effect.forkChild(texts("b.example"))
       yield* Effect.promise(() => queried("b.example", 2))
       yield* Fiber.interrupt(other)

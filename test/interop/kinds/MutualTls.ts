@@ -19,7 +19,7 @@ export interface Site {
   readonly caFile: string
 }
 
-/** How a client with a certificate fares: what it is answered, or the alert that ends its connection. */
+/** Connects with a client certificate, and returns the answer of the server, or the alert that ends the connection. */
 export type Visit = (client: Pair) => Promise<string>
 
 /** A server that is running. */

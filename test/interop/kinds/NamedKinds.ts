@@ -20,8 +20,9 @@ import type { Guard, Pair, Site } from "./MutualTls.ts"
 import { startNginx, startSServer } from "./MutualTls.ts"
 
 /*
- * Kinds of certificates with programs of others. Clients name a kind in their orders (draft-ietf-acme-profiles), TLS
- * servers judge the usages of the leaves, and Pebble is the upstream that offers profiles.
+ * Tests kinds of certificates with clients and servers from other projects. Clients name a kind in their orders
+ * (draft-ietf-acme-profiles), TLS servers judge the usages of the leaves, and Pebble is the upstream that offers
+ * profiles.
  */
 
 /** The programs that this play needs. */
@@ -205,8 +206,8 @@ const bySServer = (stage: Stage): Promise<void> =>
   })
 
 /**
- * Orders certificates through the relay, and compares their lifetimes with those of Pebble's profiles. Of an order that
- * names no profile, Pebble itself chooses one by chance.
+ * Orders certificates through the relay, and compares their lifetimes with those of Pebble's profiles. Every order
+ * names a profile, because otherwise Pebble chooses one at random.
  */
 const byPebble = async ({ quote, server }: Stage): Promise<void> => {
   const session = await AcmeSession.open(server.profileUrl("relayed"))

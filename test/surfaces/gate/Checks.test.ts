@@ -5,8 +5,8 @@ import type { Guard, Sender } from "../../../src/surfaces/operator/gate/Operator
 import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /*
- * Each check is tested alone. The entrance makes the checks one after another, so that the refusal of one check could
- * hide that another check wrongly passes.
+ * Each check is tested alone. The entrance stops at the first check that refuses, which could hide that a later check
+ * wrongly passes.
  */
 
 const guard = (access: Guard["access"], more: Partial<Guard> = {}): Guard => ({

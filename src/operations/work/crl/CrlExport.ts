@@ -176,7 +176,8 @@ export const keepExported = (
       signers,
       (now) => now === undefined ? Effect.void : Effect.provide(round(known), now)
     )
-    // If the database cannot be reached, the code that queries it logs that. The next round tries again.
+    // A failure of the database is ignored here: the code that queries the database logs it, and the next round tries
+    // again.
     return Effect.andThen(
       Effect.repeat(Effect.delay(Effect.ignore(once), `${roundSeconds} seconds`), Schedule.forever),
       Effect.never

@@ -90,8 +90,8 @@ const whose = (
 }
 
 /**
- * Returns the dates to request. The credential of the account may not permit the date that the client wants; if the
- * client wants none, `latest` is the date that it permits. `now` is in epoch seconds.
+ * Returns the dates to request. A `notAfter` of the client is shortened to the latest date that the credential of the
+ * account permits. If the client requested none, `latest` is that date. `now` is in epoch seconds.
  */
 const permitted = (
   { notAfter, notBefore, validityBound }: Pick<IssueRequest, "notBefore" | "notAfter" | "validityBound">,

@@ -32,7 +32,7 @@ export interface Wanted {
   /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
-  /** The latest `notAfter` that the credential of the account permits, if the client wants no such date. */
+  /** The latest `notAfter` that the credential of the account permits. Absent if the client requested a `notAfter`. */
   readonly latest?: number | undefined
   /** The certificate profile to request from the upstream. Empty if the upstream chooses. */
   readonly upstreamProfile: string
@@ -83,8 +83,9 @@ const replacesOf = (
 export const isAboutDates = (detail: string): boolean => /not[\s_-]?(?:before|after)|validity/i.test(detail)
 
 /**
- * Requests an order with the date that the credential permits. Some upstreams accept no dates. The order is then
- * requested without one, because the certificate may be short enough anyway; its lifetime is checked.
+ * Requests an order with `latest` as its `notAfter`. Some upstreams accept no dates. Such an upstream gets the order
+ * without the date, because its certificates may have a permitted lifetime even so. The lifetime of the certificate is
+ * checked later.
  */
 const askFor = <E>(
   talk: Conversation,

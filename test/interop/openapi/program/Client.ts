@@ -86,8 +86,8 @@ interface Refusal {
 }
 
 /**
- * Checks that a request is refused as expected. The compiler knows from the document with which codes a route can be
- * answered.
+ * Checks that a request is refused as expected. `code` must be one of the codes that the document lists for the route;
+ * otherwise this does not compile.
  */
 export const refused = async <E extends Refusal>(
   asked: Promise<{ readonly error?: E; readonly response: Response }>,

@@ -46,7 +46,7 @@ const queued = Effect.map(
     rows.map((row) => JSON.parse(row) as { readonly backend: string; readonly scope: string; readonly fields: Payload })
 )
 
-/** Returns what an act reports, with the backends and the members of the message. */
+/** Runs an act, and returns the backends that get its message, and the members of the message. */
 const told = <A, E, R>(act: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")
