@@ -39,7 +39,7 @@ const npm = async (...words: ReadonlyArray<string>): Promise<string> => {
   return (await runCommand("npm", words, { cwd: repository, env })).trim()
 }
 
-/** Opens a store of images, in which file systems are plain folders. This works for any user that counts as root. */
+/** Opens a store of images, in which file systems are plain folders. Plain folders need no right to mount. */
 export const openStore = (directory: string): Store => {
   const store = ["--storage-driver", "vfs", "--root", join(directory, "store"), "--runroot", join(directory, "run")]
   // Otherwise the output would also contain warnings.

@@ -113,7 +113,9 @@ const mended = async (place: Place): Promise<void> => {
   })
 }
 
-/** Runs the package on releases of Node.js other than that of the tests, which would otherwise come first in `env`. */
+/**
+ * Runs the package on other releases of Node.js. On the PATH of each place, its release comes before that of the tests.
+ */
 export const playElsewhere = async ({ directory, step, tarball }: Site, env: Environment): Promise<void> => {
   const place = await step(
     `has Node.js ${oldest.node}`,

@@ -68,7 +68,7 @@ const revoke = async (session: AcmeSession, chain: string, reason: number): Prom
   return "never"
 }
 
-/** Plays one fault, with an order from newOrder to its end, and with a revocation if the fault concerns that. */
+/** Plays one fault: orders a certificate and, if the fault concerns revokeCert, revokes it. */
 const playOne = async ({ proxy }: Lane, session: AcmeSession, play: Play, name: string): Promise<Result> => {
   const begun = performance.now()
   const isRevocation = play.at === "revokeCert"

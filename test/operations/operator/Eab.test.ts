@@ -588,7 +588,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         test(`neither changes nor counts an account that is bound meanwhile (${mode})`, () =>
           Effect.gen(function*() {
             const { kid } = yield* peopled
-            // This lock permits others to lock rows, but not to change them.
+            // With this lock, other transactions can lock rows of the table, but cannot change them.
             const end = yield* removeAgainst({
               kid,
               mode,
