@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import * as eab from "../../../src/operations/operator/Eab.ts"
+import { clientLines, unknownKey } from "../../../src/surfaces/panel/ClientLines.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, configOf, count, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
@@ -13,7 +14,7 @@ const withoutEab = configOf()
 const cli = { kind: "cli", id: "x" } as const
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
 const fragment = { headers: { "hx-request": "true" } }
-const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;", "&")
+const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&quot;", "\"").replaceAll("&amp;", "&")
 
 describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
   const { config, test } = usePanel(backend, "[eab]\nenabled = true\n")
@@ -34,16 +35,29 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       const [, kid = ""] = /--eab-kid (\S+)/.exec(told.text) ?? []
       const [, key = ""] = /--eab-hmac-key ([\w-]{43})/.exec(told.text) ?? []
       const directory = `${config.server.base_url}/profile/other/directory`
-      for (
-        const flags of [
-          `--server ${directory} --eab-kid ${kid} --eab-hmac-key ${key}`,
-          `--server ${directory} --eab --kid ${kid} --hmac ${key}`,
-          `--register-account --server ${directory} --eab-kid ${kid} --eab-hmac-key ${key}`
-        ]
-      ) assert.include(plain(told.text), `data-copy="${flags}"`)
+      const lines = clientLines({ directory, kid, hmacKey: key, names: undefined })
+      for (const { text } of lines) assert.include(plain(told.text), `data-copy="${text}"`)
       assert.notInclude(told.text, "<html")
       for (const path of ["/ui/eab", `/ui/eab/${kid}`]) assert.notInclude((yield* ask(path, held)).text, key)
       assert.deepInclude(yield* eab.find(kid), { label: "shop", profile: "other" })
+    }))
+
+  test("say what each client needs, without the secret, and only as long as the credential is active", ({ ask }) =>
+    Effect.gen(function*() {
+      const { credential, secret } = yield* eab.create(cli, { label: "shop", profile: "other" })
+      const external = { kid: "it's \"theirs\"", secret: Buffer.from("x".repeat(32)) }
+      const imported = yield* eab.create(cli, { label: "old", profile: undefined, external })
+      const held = yield* entered({ ask }, "vera", "viewer")
+      for (const { externalKid, kid, profile = "default" } of [credential, imported.credential]) {
+        const told = plain((yield* ask(`/ui/eab/${kid}`, held)).text)
+        const directory = `${config.server.base_url}/profile/${profile}/directory`
+        const lines = clientLines({ directory, kid: externalKid ?? kid, hmacKey: unknownKey, names: undefined })
+        for (const { text } of lines) assert.include(told.replaceAll("&#x27;", "'"), `data-copy="${text}"`)
+        assert.strictEqual(told.includes("Kid of the other server"), externalKid !== undefined)
+        assert.notInclude(told, Buffer.from(secret).toString("base64url"))
+      }
+      yield* eab.revoke(cli, credential.kid)
+      assert.notInclude((yield* ask(`/ui/eab/${credential.kid}`, held)).text, "For clients")
     }))
 
   test("refuse to make a credential that nobody could use", ({ ask }) =>

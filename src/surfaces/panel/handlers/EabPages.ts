@@ -11,6 +11,8 @@ import {
   listCredentials,
   revokeCredential
 } from "../../operator/acts/CredentialActs.ts"
+import type { Credential } from "../../operator/acts/CredentialShape.ts"
+import { clientLines, unknownKey } from "../ClientLines.ts"
 import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
@@ -21,19 +23,16 @@ import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eab.eabStatuses }]
 
-/** Returns the flags that clients need on their command lines to use a credential at a profile that accepts it. */
-const clientsOf = (
+/** Returns what clients of a profile that accepts a credential need. */
+const linesOf = (
   { profiles, server }: Config,
-  { hmacKey: key, kid, profile }: { readonly hmacKey: string; readonly kid: string; readonly profile?: string }
+  { externalKid, kid, names, profile }: typeof Credential.Type,
+  hmacKey: string = unknownKey
 ) => {
   const served = profiles.filter(({ enabled }) => enabled)
   const accepting = served.find(({ eab, name }) => profile === undefined ? eab.enabled : name === profile) ?? served[0]
   const directory = `${server.base_url}/profile/${accepting?.name ?? "default"}/directory`
-  return [
-    { name: "certbot", flags: `--server ${directory} --eab-kid ${kid} --eab-hmac-key ${key}` },
-    { name: "lego", flags: `--server ${directory} --eab --kid ${kid} --hmac ${key}` },
-    { name: "acme.sh", flags: `--register-account --server ${directory} --eab-kid ${kid} --eab-hmac-key ${key}` }
-  ]
+  return clientLines({ directory, kid: externalKid ?? kid, hmacKey, names })
 }
 
 /** Returns the routes of the pages about credentials. */
@@ -64,19 +63,21 @@ export const eabRoutes = (config: Config) => [
   forRole("operator")("POST", "/ui/eab", (given) =>
     Effect.gen(function*() {
       const credential = yield* submitted(createCredential, given)
-      return page("minted", "New credential", { credential, clients: clientsOf(config, credential) })
+      return page("minted", "New credential", { credential, clients: linesOf(config, credential, credential.hmacKey) })
     })),
-  laggingPage("/ui/eab/{kid}", ({ parameters: { kid = "" }, query }) =>
-    Effect.map(
-      eab.detail(kid),
-      ({ credential, liveCertificates, orderCount }) =>
-        page("credential", `Credential ${kid}`, {
-          credential: credentialObject(credential),
-          liveCertificates,
-          orderCount,
+  laggingPage(
+    "/ui/eab/{kid}",
+    ({ parameters: { kid = "" }, query }) =>
+      Effect.map(eab.detail(kid), ({ credential: found, ...counts }) => {
+        const credential = credentialObject(found)
+        return page("credential", `Credential ${kid}`, {
+          ...counts,
+          credential,
+          clients: linesOf(config, credential),
           done: query.get("done") ?? ""
         })
-    )),
+      })
+  ),
   forRole("operator")(
     "POST",
     "/ui/eab/{kid}/scope",
