@@ -40,15 +40,22 @@ const newOrders = statement({
 })
 
 // For each account of the credential, its orders are read from the index on account and time.
+const credentialOrders = `FROM accounts a CROSS JOIN orders o
+     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.created_at > :since
+       AND o.replaces IS NULL AND o.failed_replaces IS NULL`
+
 const ofCredential = statement({
   name: "limit_credential",
   params: { kid: uuidBytes, since: int, skip: int },
   row: { createdAt: int },
-  sql: () =>
-    `SELECT o.created_at AS "createdAt" FROM accounts a CROSS JOIN orders o
-     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.created_at > :since
-       AND o.replaces IS NULL AND o.failed_replaces IS NULL
-     ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
+  sql: () => `SELECT o.created_at AS "createdAt" ${credentialOrders} ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
+})
+
+const countOfCredential = statement({
+  name: "limit_credential_count",
+  params: { kid: uuidBytes, since: int },
+  row: { total: int },
+  sql: () => `SELECT count(*) AS "total" ${credentialOrders}`
 })
 
 const replacing = statement({
@@ -128,3 +135,7 @@ export const replacementBut = (
 /** Does the same as {@link orderBut} for the orders of all accounts of a credential. */
 export const credentialBut = (skip: number, of: { readonly kid: string; readonly since: number }) =>
   createdAt(first(ofCredential, { ...of, skip }))
+
+/** Returns how many orders {@link credentialBut} counts. */
+export const credentialOrderCount = (of: { readonly kid: string; readonly since: number }) =>
+  Effect.map(first(countOfCredential, of), (row) => row?.total ?? 0)

@@ -107,7 +107,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   {
     bound: "the orders of the accounts of one credential within a day, where that is limited",
-    names: /^limit_credential$/,
+    names: /^limit_credential(_count)?$/,
     steps: /orders_account_created_at/
   },
   {

@@ -100,6 +100,9 @@ export const ofCredential = Effect.fnUntraced(function*({ eabKid: kid = "" }: Ca
     : overWindow("orders_per_day", { most, now, oldest, windowSeconds: daySeconds })
 })
 
+/** Returns how many orders of the last 24 hours count towards the limit of a credential. */
+export const ordersOfDay = (kid: string, now: number) => limits.credentialOrderCount({ kid, since: now - daySeconds })
+
 /**
  * Returns the highest number of names that one order may have. A larger order would exceed a limit, however long the
  * client waits.

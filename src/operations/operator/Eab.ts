@@ -15,6 +15,7 @@ import * as deletions from "../../store/Deletions.ts"
 import type { Credential, EabStatus } from "../../store/eab/EabKeys.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
 import * as eabScopes from "../../store/eab/EabScopes.ts"
+import { ordersOfDay } from "../acme/Limits.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
 import { readForOperator } from "./OperatorReads.ts"
@@ -191,16 +192,21 @@ export const find = Effect.fn("Eab.find")(function*(kid: string) {
   return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
 
-/** Returns one credential, with the number of orders and of live certificates of its accounts. */
+/**
+ * Returns one credential, with the number of orders and of live certificates of its accounts. `ordersOfDay` is the
+ * number of orders that count towards its limit of orders in a day.
+ */
 export const detail = (kid: string) =>
   readForOperator(Effect.gen(function*() {
     const credential = yield* find(kid)
+    const now = yield* currentSeconds
     const accounts = yield* eabKeys.accountsOf(kid)
     const bound = yield* deletions.owned(accounts)
     return {
       credential,
       orderCount: bound.reduce((sum, { orders }) => sum + orders, 0),
-      liveCertificates: yield* deletions.liveCertificates(accounts, yield* currentSeconds)
+      ordersOfDay: yield* ordersOfDay(kid, now),
+      liveCertificates: yield* deletions.liveCertificates(accounts, now)
     }
   }))
 

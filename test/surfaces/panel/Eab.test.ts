@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { noScope } from "../../../src/domain/CredentialScope.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
 import { clientLines, unknownKey } from "../../../src/surfaces/panel/ClientLines.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
@@ -58,6 +59,26 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       }
       yield* eab.revoke(cli, credential.kid)
       assert.notInclude((yield* ask(`/ui/eab/${credential.kid}`, held)).text, "For clients")
+    }))
+
+  test("count the orders of the last 24 hours, without renewals, and the accounts beside their limits", ({ ask }) =>
+    Effect.gen(function*() {
+      const scope = { ...noScope, ordersPerDay: 1000, maxAccounts: 7 }
+      const kid = (yield* eab.create(cli, { label: "shop", profile: undefined, scope })).credential.kid
+      const held = yield* entered({ ask }, "vera", "viewer")
+      const shown = Effect.map(ask(`/ui/eab/${kid}`, held), ({ text }) => text)
+      assert.include(yield* shown, "0 in the last 24 hours; at most 1\u202f000")
+      const caller = yield* callerAt(profileOf(withoutEab))
+      yield* sql("UPDATE accounts SET eab_kid = (SELECT kid FROM eab_keys)")
+      const made = yield* Effect.forEach(["a", "b", "c", "d"], (host) => orderOf(caller, `${host}.example`))
+      assert.lengthOf(made, 4)
+      const change = (host: string, change: string) =>
+        sql(`UPDATE orders SET ${change} WHERE identifiers LIKE '%"${host}.example"%'`)
+      yield* change("a", "replaces = 'x'")
+      yield* change("b", "failed_replaces = 'x'")
+      yield* change("c", "created_at = created_at - 86400")
+      assert.include(yield* shown, "1 in the last 24 hours")
+      assert.include(yield* shown, "1 until now; at most 7")
     }))
 
   test("refuse to make a credential that nobody could use", ({ ask }) =>
