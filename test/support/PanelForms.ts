@@ -182,6 +182,7 @@ export const unfold = async (form: Locator): Promise<Locator> => {
 export const fill = async (form: Locator, fields: Fields): Promise<void> => {
   for (const [name, value] of Object.entries(fields)) {
     const field = form.locator(`[name=${name}]`).first()
+    if (!await field.isVisible()) await foldOf(field).click()
     const kind = await field.evaluate((one) => `${one.tagName} ${one.getAttribute("type") ?? ""}`)
     if (kind.startsWith("SELECT")) await field.selectOption(value)
     else if (kind === "INPUT radio") await form.locator(`[name=${name}][value="${value}"]`).check()
@@ -243,7 +244,7 @@ export const forms: { readonly [pattern: string]: FormCase } = {
   },
   "/ui/eab": {
     page: () => "/ui/eab",
-    well: { label: "Printers" },
+    well: { label: "Printers", names: "**.printers.example", prevalidated: "true" },
     says: "Keep the HMAC key now.",
     badly: { label: " " },
     code: "bad_request"

@@ -43,6 +43,28 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.deepInclude(yield* eab.find(kid), { label: "shop", profile: "other" })
     }))
 
+  test("let operators make a credential that may ask only for some names", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "otto", "operator")
+      assert.include((yield* ask("/ui/eab", held)).text, "What it may ask for")
+      const send = (fields: { readonly [name: string]: string }) =>
+        ask("/ui/eab", { method: "POST", ...held, body: form({ label: "shop", ...fields }), ...fragment })
+      const scope = { names: "**.shop.example\nshop.example", wildcards: "", ordersPerDay: "5", prevalidated: "true" }
+      const told = yield* send(scope)
+      assert.strictEqual(told.status, 200)
+      const [, kid = ""] = /--eab-kid (\S+)/.exec(told.text) ?? []
+      assert.include(plain(told.text), " -d host.shop.example\"")
+      assert.deepInclude(yield* eab.find(kid), {
+        names: ["**.shop.example", "shop.example"],
+        wildcards: undefined,
+        ordersPerDay: 5,
+        prevalidated: true
+      })
+      const refused = yield* send({ prevalidated: "true" })
+      assert.strictEqual(refused.status, 400)
+      assert.include(refused.text, "needs names")
+    }))
+
   test("say what each client needs, without the secret, and only as long as the credential is active", ({ ask }) =>
     Effect.gen(function*() {
       const { credential, secret } = yield* eab.create(cli, { label: "shop", profile: "other" })
