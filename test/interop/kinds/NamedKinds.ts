@@ -14,6 +14,7 @@ import { issueByLego, lacksLego, legoVersion } from "../clients/LegoLibrary.ts"
 import { pythonCommands } from "../clients/PythonPackages.ts"
 import type { NameServer } from "../NameServer.ts"
 import { zone } from "../NameServer.ts"
+import { equal, lineWith, refusalOf } from "../Saying.ts"
 import type { Outcome } from "../Table.ts"
 import { pebble, startPebbleOf } from "../upstreams/PebbleCa.ts"
 import type { Guard, Pair, Site } from "./MutualTls.ts"
@@ -42,25 +43,6 @@ const longestStartMillis = 60_000
 
 /** The lifetimes of the profiles of Pebble, in seconds. */
 const lives = { classic: 90 * daySeconds, shortlived: 6 * daySeconds }
-
-const equal = (found: unknown, wanted: unknown, what: string): void => {
-  const [left, right] = [JSON.stringify(found), JSON.stringify(wanted)]
-  if (left !== right) throw new Error(`${what}: ${left}, and not ${right}`)
-}
-
-/** Returns the first line of a text with this part. Fails if there is none. */
-const lineWith = (text: string, part: string): string => {
-  const line = text.split("\n").find((one) => one.includes(part))
-  if (line === undefined) throw new Error(`there is nothing like ${part} in:\n${text}`)
-  return line.trim()
-}
-
-/** Returns the message of the error of an act that must fail. */
-const refusalOf = async (act: Promise<unknown>): Promise<string> => {
-  const said = await act.then(() => undefined, String)
-  if (said === undefined) throw new Error("it was not refused")
-  return said
-}
 
 /** Returns the lines of a configuration for a profile that relays to Pebble, with the kinds `long` and `short`. */
 const relayed = (directoryUrl: string, upstream: string): string =>
