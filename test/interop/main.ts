@@ -14,6 +14,7 @@ import { pythonCommands } from "./clients/PythonPackages.ts"
 import { uacme } from "./clients/Uacme.ts"
 import { endWith, tellOutcomes } from "./Closing.ts"
 import { canTrust } from "./Command.ts"
+import { credentialCommands, playCredentials } from "./credentials/Teams.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
 import { frontCommands, playFronts } from "./Fronts.ts"
 import { guideCommands, playGuides } from "./guides/Guides.ts"
@@ -40,7 +41,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
  * `npm run interop` plays every scenario that clients in Debian's versions support, with the built server, on SQLite
  * and on PostgreSQL. BIND answers queries for names. It also plays the recipes for forwarders, the reverse proxies,
  * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, lets another
- * library judge keys of ML-DSA, and lets clients and servers of others judge kinds of certificates. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
+ * library judge keys of ML-DSA, lets clients and servers of others judge kinds of certificates, and gives two teams a
+ * credential each. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
@@ -168,6 +170,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("mail") ? mailCommands : [],
     ...isChosen("ml-dsa") ? pythonCommands : [],
     ...isChosen("kinds") ? kindCommands : [],
+    ...isChosen("credentials") ? credentialCommands : [],
     "named",
     "nsupdate",
     "openssl"
@@ -201,6 +204,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("systemd") ? [() => playUnits(say)] : [],
         ...isChosen("ml-dsa") ? [() => playMlDsa(say)] : [],
         ...isChosen("kinds") ? [() => playKinds(nameServer, say)] : [],
+        ...isChosen("credentials") ? [() => playCredentials(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
       const [driven, played, guided] = await Promise.all([
