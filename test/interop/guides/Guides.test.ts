@@ -30,7 +30,7 @@ describe("docs/clients.md", () => {
     const run = "**run**"
     assert.deepStrictEqual(table.get("Apache mod_md")?.slice(1), [run, run, run])
     assert.deepStrictEqual(table.get("Caddy")?.slice(1), [run, "with a module", "in newer versions"])
-    assert.deepStrictEqual(table.get("Ruby: acme-client")?.slice(1), ["yes", run, "from 2.0.27"])
+    assert.deepStrictEqual(table.get("Ruby: acme-client")?.slice(1), ["from 2.0.13", run, "from 2.0.27"])
     assert.deepStrictEqual(table.get("acme-tiny")?.slice(1), ["no", "no", "no"])
     assert.deepStrictEqual(table.get("Node.js: acme-client")?.slice(1), [run, "yes", "no"])
     for (const { byHand, name, tried } of rows) {

@@ -197,7 +197,7 @@ export const rows: ReadonlyArray<Row> = [
   {
     name: "Ruby: acme-client",
     tried: { package: "ruby-acme-client", version: "2.0.9", client: rubyAcmeClient },
-    eab: yes,
+    eab: "from 2.0.13",
     dns01: yes,
     ari: "from 2.0.27",
     set: "`directory`, `external_account_binding`"
