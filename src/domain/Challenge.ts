@@ -1,5 +1,7 @@
 import * as Struct from "effect/Struct"
 import type { AuthorizationId, ChallengeId } from "./Id.ts"
+import type { DnsName } from "./Identifier.ts"
+import { isWildcard } from "./Identifier.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /**
@@ -20,6 +22,10 @@ export const challengeTypeNames: ReadonlyArray<ChallengeType> = Struct.keys(chal
 
 /** Returns whether a challenge of this type proves control of the DNS. */
 export const provesDns = (type: ChallengeType): boolean => challengeTypes[type].proves === "dns"
+
+/** Returns the types that are offered for a name, of those that are enabled. */
+export const offeredTypes = (enabled: ReadonlyArray<ChallengeType>, name: DnsName): ReadonlyArray<ChallengeType> =>
+  isWildcard(name) ? enabled.filter(provesDns) : enabled
 
 export type ChallengeStatus = "pending" | "processing" | "valid" | "invalid"
 

@@ -4,12 +4,16 @@ import { AuthorizationDeactivated, Malformed, NotFound } from "../../domain/Acme
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import { authorizationMoves, statusShown } from "../../domain/Authorization.ts"
 import type { Challenge } from "../../domain/Challenge.ts"
+import { offeredTypes } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
+import { ChallengeId } from "../../domain/Id.ts"
+import { DnsName } from "../../domain/Identifier.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import type { Caller } from "../Caller.ts"
@@ -58,6 +62,27 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
   }
   return view
 })
+
+/**
+ * Returns the challenges that clients are shown of an authorization that a credential made valid. None is stored, but
+ * some clients look for a challenge before they read the status (docs/decisions/clients.md, "A name that needs no
+ * challenge shows valid ones"). All of them have the id of the authorization.
+ */
+export const impliedChallenges = (
+  { challenge: { enabled } }: ProfileConfig,
+  { challenges, createdAt, id, identifier, status }: AuthorizationView
+): ReadonlyArray<Challenge> =>
+  status !== "valid" || challenges.length > 0
+    ? []
+    : offeredTypes(enabled, DnsName.make(identifier.value, { disableChecks: true })).map((type) => ({
+      id: ChallengeId(id),
+      authzId: id,
+      type,
+      status,
+      token: id.replaceAll("-", ""),
+      validatedAt: createdAt,
+      error: undefined
+    }))
 
 const mayBeDeactivated = (view: AuthorizationView): boolean =>
   view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)

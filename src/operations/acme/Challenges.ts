@@ -4,6 +4,7 @@ import { ChallengeEnqueueFailed, Malformed, NotFound, TooManyValidations } from 
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
+import { AuthorizationId } from "../../domain/Id.ts"
 import { expiryOf } from "../../domain/Order.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -13,16 +14,23 @@ import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as proofs from "../../store/ProofRows.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf, shareOfCaller } from "../Caller.ts"
+import * as acmeAuthorizations from "./Authorizations.ts"
 
 const retryAfterSeconds = 5
+
+/** Returns the challenge that stands for the authorization with this id, if no challenge of it is stored. */
+const findImplied = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const view = yield* acmeAuthorizations.find(caller, AuthorizationId(id))
+  const [implied] = acmeAuthorizations.impliedChallenges(caller.profile, view)
+  return implied === undefined ? yield* new NotFound() : { ...view, ...implied, authzStatus: view.status }
+})
 
 /**
  * Finds the caller's challenge with its authorization and order. A missing challenge and another account's challenge
  * get the same answer.
  */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
-  const challenge = yield* authorizations.findChallenge(id, scopeOf(caller))
-  return challenge === undefined ? yield* new NotFound() : challenge
+  return (yield* authorizations.findChallenge(id, scopeOf(caller))) ?? (yield* findImplied(caller, id))
 })
 
 /**

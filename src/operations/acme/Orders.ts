@@ -5,12 +5,12 @@ import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyReplaced, Malformed, NotFound, ProfileDegraded } from "../../domain/AcmeError.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { boundedKind, storedKind } from "../../domain/CertificateKind.ts"
-import { provesDns } from "../../domain/Challenge.ts"
+import { offeredTypes } from "../../domain/Challenge.ts"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
-import { isWildcard, reverseName } from "../../domain/Identifier.ts"
+import { reverseName } from "../../domain/Identifier.ts"
 import type { Order } from "../../domain/Order.ts"
 import { namesOf } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
@@ -148,9 +148,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     const authzId = makeAuthorizationId(yield* entropy.uuid)
     wanted.push({ id: authzId, identifier })
     if (isProved) continue
-    const { enabled } = profile.challenge
-    const types = isWildcard(identifier.value) ? enabled.filter(provesDns) : enabled
-    for (const [position, type] of types.entries()) {
+    for (const [position, type] of offeredTypes(profile.challenge.enabled, identifier.value).entries()) {
       offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
     }
   }

@@ -9,6 +9,7 @@ import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { rfc3339 } from "../../engine/Time.ts"
 import type { AuthorizationView } from "../../operations/acme/Authorizations.ts"
+import { impliedChallenges } from "../../operations/acme/Authorizations.ts"
 import type { OrderView } from "../../operations/acme/Orders.ts"
 import type { Wish } from "../../operations/acme/Validity.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
@@ -71,10 +72,12 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
  * Returns the challenges to show. After an authorization is decided, only the challenge that decided it is shown,
  * because untried challenges are no longer useful.
  */
-const challengesShown = ({ challenges, status }: AuthorizationView): AuthorizationView["challenges"] =>
-  status === "valid" || status === "invalid"
-    ? challenges.filter((challenge) => challenge.status === status)
+const challengesShown = ({ profile }: Endpoint, view: AuthorizationView): AuthorizationView["challenges"] => {
+  const { challenges, status } = view
+  return status === "valid" || status === "invalid"
+    ? [...challenges.filter((challenge) => challenge.status === status), ...impliedChallenges(profile, view)]
     : challenges
+}
 
 /** Returns the object of an authorization (RFC 8555 section 7.1.4). For a wildcard, the identifier is the base name. */
 export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView) => {
@@ -83,7 +86,7 @@ export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView)
     identifier: { type: view.identifier.type, value: baseName(name) },
     status: view.status,
     expires: rfc3339(expiryOf(view, endpoint.profile.order.validity_seconds)),
-    challenges: challengesShown(view).map((challenge) => challengeObject(endpoint, challenge)),
+    challenges: challengesShown(endpoint, view).map((challenge) => challengeObject(endpoint, challenge)),
     ...(isWildcard(name) ? { wildcard: true } : {})
   }
 }
