@@ -90,3 +90,7 @@ export const scriptIn = (directory: string, name: string, ...lines: ReadonlyArra
   chmodSync(path, 0o755)
   return path
 }
+
+/** Returns the variables with which a program gets the credential of its workplace. */
+export const bindingOf = ({ credential }: Workplace): Readonly<Record<string, string>> =>
+  credential === undefined ? {} : { EAB_KID: credential.kid, EAB_HMAC_KEY: credential.hmacKey }

@@ -12,10 +12,15 @@ export interface Stage {
   readonly host: string
   /** Runs a command of the service while the server runs, and returns the output. */
   readonly command: (...words: ReadonlyArray<string>) => Promise<string>
+  /** Binds each new account of a profile to a credential. */
+  readonly bindAll: (profile: string, kid: string) => Promise<void>
 }
 
 /** The profile that requires external account bindings. */
 export const boundProfile = "bound"
+
+/** The profile whose accounts need no challenges. It requires external account bindings if the client can make them. */
+export const provedProfile = "proved"
 
 /** An act of a client, and what must be true afterwards. */
 export interface Scenario {
@@ -75,6 +80,13 @@ const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
 const once = (can: (client: Client) => unknown) => (client: Client, challenge: Challenge) =>
   can(client) !== undefined && client.challenges[0] === challenge
 
+/** Returns what proved the names of a certificate, as the trail says. */
+const proofOf = async ({ command }: Stage, serial: string): Promise<unknown> => {
+  const { items: [row] }: { readonly items: ReadonlyArray<{ readonly detail: { readonly proved_by?: string } }> } = JSON
+    .parse(await command("audit", "list", "--event", "certificate_issued", "--cert-serial", serial, "--json"))
+  return row?.detail.proved_by
+}
+
 /** The scenarios, in the order in which they run. Earlier scenarios make what later ones need. */
 export const scenarios: ReadonlyArray<Scenario> = [
   {
@@ -125,6 +137,24 @@ export const scenarios: ReadonlyArray<Scenario> = [
       const bound = { ...at, home, directoryUrl: at.server.profileUrl(boundProfile), credential }
       await issue({ ...stage, at: bound }, `bound.${host}`)
       await at.server.waitForEvent("eab_verified", { timeoutMs: 10_000 })
+    }
+  },
+  {
+    name: "without challenges",
+    isFor: once(() => true),
+    play: async (stage) => {
+      const { at, bindAll, client, command, host } = stage
+      const names: Names = [`proved.${host}`]
+      const words = ["--label", "proved", "--names", names[0], "--prevalidated", "--json"]
+      const credential: Credential = JSON.parse(await command("eab", "create", ...words))
+      const home = join(at.home, "proved")
+      mkdirSync(home)
+      const place = { ...at, home, directoryUrl: at.server.profileUrl(provedProfile) }
+      if (client.binds !== true) await bindAll(provedProfile, credential.kid)
+      const proved = { ...stage, at: client.binds === true ? { ...place, credential } : place }
+      await issue(proved, ...names)
+      const proof = await proofOf(stage, serials(proved, names).join())
+      if (proof !== "credential") throw new Error(`the name was proved by ${JSON.stringify(proof)}`)
     }
   },
   {

@@ -6,6 +6,7 @@ import { freePort } from "../support/Ports.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
+import { bindAccounts } from "./Bound.ts"
 import type { Client, Workplace } from "./Client.ts"
 import { clients } from "./Clients.ts"
 import type { CertbotCheckout } from "./clients/CertbotCheckout.ts"
@@ -31,7 +32,7 @@ import { install, versionsOf } from "./Packages.ts"
 import { playProxies, proxyCommands } from "./Proxies.ts"
 import { playRelays, relayCommands } from "./Relays.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
-import { boundProfile, scenarios } from "./Scenarios.ts"
+import { boundProfile, provedProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { playUnits, unitCommands } from "./Units.ts"
 import { playUpstreams, upstreamCommands } from "./upstreams/Faulted.ts"
@@ -104,7 +105,11 @@ const drive = async (
   const [httpPort, alpnPort] = [await freePort(), await freePort()]
   try {
     const server = await startServer({
-      config: minimalConfig + `[profiles.${boundProfile}.eab]\nenabled = true\n`,
+      config: [
+        minimalConfig,
+        `[profiles.${boundProfile}.eab]\nenabled = true`,
+        `[profiles.${provedProfile}.eab]\nenabled = ${client.binds === true}`
+      ].join("\n"),
       tls,
       ...url === undefined ? {} : { databaseUrl: url },
       env: {
@@ -121,6 +126,8 @@ const drive = async (
       if (code !== 0) throw new Error(`${words.join(" ")} ended with ${code}: ${stderr}`)
       return stdout
     }
+    const bindAll = (profile: string, kid: string) =>
+      bindAccounts(url ?? join(server.directory, "sqlite.db"), profile, kid)
     try {
       const outcomes = await Promise.all(client.challenges.map(async (challenge) => {
         const at: Workplace = {
@@ -137,7 +144,7 @@ const drive = async (
         mkdirSync(at.home)
         const host = `${slug}-${challenge}-${database.toLowerCase()}.${zone}`
         const plays = scenarios.filter(({ isFor }) => isFor(client, challenge))
-        return playAll({ client, at, host, command }, database, plays)
+        return playAll({ client, at, host, command, bindAll }, database, plays)
       }))
       return outcomes.flat()
     } finally {

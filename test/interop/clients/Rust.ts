@@ -1,6 +1,7 @@
 import { copyFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Client, Names, Workplace } from "../Client.ts"
+import { bindingOf } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 import { isKept, kept, keptIn, once, registryEnvironment } from "../Kept.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
@@ -35,10 +36,9 @@ const build = once(() =>
 )
 
 const run = async (program: Program, at: Workplace, step: string, ...words: ReadonlyArray<string>) => {
-  const { credential, directoryUrl, home, trust } = at
-  const bound = credential === undefined ? {} : { EAB_KID: credential.kid, EAB_HMAC_KEY: credential.hmacKey }
+  const { directoryUrl, home, trust } = at
   const all = [home, directoryUrl, trust, step, ...words]
-  return runCommand(join(await build(), program), all, { cwd: home, env: { HOME: home, ...bound } })
+  return runCommand(join(await build(), program), all, { cwd: home, env: { HOME: home, ...bindingOf(at) } })
 }
 
 /** Returns where the program leaves the answers to challenges, for separate servers. */

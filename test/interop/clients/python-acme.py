@@ -38,8 +38,13 @@ def opened():
         return acme, registration
     key = jose.JWKRSA(key=rsa.generate_private_key(public_exponent=65537, key_size=2048))
     acme = connected(key)
+    bound = {}
+    if "EAB_KID" in os.environ:
+        kid, hmac_key = os.environ["EAB_KID"], os.environ["EAB_HMAC_KEY"]
+        binding = messages.ExternalAccountBinding.from_data(key.public_key(), kid, hmac_key, acme.directory)
+        bound = {"external_account_binding": binding}
     registration = acme.new_account(
-        messages.NewRegistration.from_data(email="ops@corp.example", terms_of_service_agreed=True)
+        messages.NewRegistration.from_data(email="ops@corp.example", terms_of_service_agreed=True, **bound)
     )
     write("account.json", key.json_dumps())
     write("registration.json", registration.json_dumps())
