@@ -1,6 +1,9 @@
 #!/usr/bin/env node
 import * as Module from "node:module"
 import { fileURLToPath } from "node:url"
+import { setFlagsFromString } from "node:v8"
+import { loadBundle } from "./app/Bundle.ts"
+import type * as Program from "./app/Program.ts"
 import { unfit } from "./app/Runtime.ts"
 
 // `src/main.ts` and `dist/main.js` are at the same depth.
@@ -20,9 +23,21 @@ if (fault !== undefined) {
   process.stderr.write(`${fault}\n`)
   process.exit(1)
 }
-// The cache is beside the program, not in a folder that others can write: files in it are executed.
-Module.enableCompileCache(fileURLToPath(new URL("dist/compiled", root)))
-const { start } = await import("./app/Program.ts")
+// Keeps garbage small in relation to the memory in use. On a machine with much memory, V8 would otherwise let garbage
+// grow to a multiple of the memory in use. docs/bench.md (Memory) says what this costs. V8 ignores stored code that was
+// compiled with other flags, so the flag is set before the program is loaded.
+setFlagsFromString("--heap-growing-percent=100")
+
+const load = async (): Promise<typeof Program> => {
+  if (import.meta.url.endsWith(".ts")) return import("./app/Program.ts")
+  const bundle = fileURLToPath(new URL("dist/program.cjs", root))
+  // The code is beside the program, not in a folder that others can write: it is executed.
+  const { exports, store } = loadBundle<typeof Program>(bundle, fileURLToPath(new URL("dist/compiled", root)))
+  process.once("exit", store)
+  return exports
+}
+
+const { start } = await load()
 start({
   version: versionIn("../package.json") ?? "",
   migrations: fileURLToPath(new URL("migrations", root)),

@@ -59,8 +59,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:cluster": ["engine/processes"],
   "node:dgram": ["engine/net"],
   "node:dns": ["engine/net"],
-  "node:fs": ["engine", "settings", "services/signing"],
-  "node:module": ["main.ts"],
+  "node:fs": ["engine", "settings", "services/signing", "app/Bundle.ts"],
+  "node:module": ["app/Bundle.ts", "engine/template/Machine.ts", "main.ts"],
   "node:http": ["engine/http", "engine/net", "app/Health.ts"],
   "node:https": ["engine/http", "app/Health.ts"],
   "node:net": ["engine/http", "engine/net", "crypto/x509/TlsPair.ts"],
@@ -69,11 +69,12 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:readline": ["app/Program.ts"],
   "node:stream": ["engine/host/Scripts.ts", "engine/net/Handshake.ts"],
   "node:tls": ["engine/http", "engine/net"],
-  "node:url": ["engine/sql/Checkpoints.ts", "engine/sql/Readers.ts", "main.ts"],
+  "node:url": ["engine/sql/Checkpoints.ts", "engine/sql/Readers.ts", "engine/template/Machine.ts", "main.ts"],
   "node:util": ["engine/http/Compressed.ts"],
-  "node:v8": ["app/Program.ts"],
+  "node:v8": ["main.ts"],
+  "node:vm": ["app/Bundle.ts"],
   "node:worker_threads": ["engine/sql/Checkpoints.ts", "engine/sql/sqliteCheckpointer.ts"],
-  "node:zlib": ["engine/http/Compressed.ts"],
+  "node:zlib": ["app/Bundle.ts", "engine/http/Compressed.ts"],
   "@effect/platform-node": ["app/Program.ts"],
   "effect/cli": ["app/Cli.ts", "app/Commands.ts", "app/commands"],
   "effect/http-api": ["surfaces/operator"],
@@ -186,12 +187,15 @@ describe("src", () => {
   })
 
   it("loads nothing before the version of the runtime is checked", () => {
-    assert.deepStrictEqual(imports.filter(({ file }) => file === "app/Runtime.ts"), [])
-    assert.sameMembers(imports.filter(({ file, of }) => file === "main.ts" && !isPackage(of)).map(({ of }) => of), [
-      "app/Runtime.ts",
-      "app/Program.ts"
+    const early = imports.filter(({ file }) => file === "app/Bundle.ts" || file === "app/Runtime.ts")
+    assert.deepStrictEqual(early.filter(({ of }) => !of.startsWith("node:")), [])
+    const own = imports.filter(({ file, of }) => file === "main.ts" && !isPackage(of)).map(({ of }) => of)
+    assert.sameMembers([...new Set(own)], ["app/Bundle.ts", "app/Program.ts", "app/Runtime.ts"])
+    const main = readFileSync(join(src, "main.ts"), "utf8")
+    assert.deepStrictEqual(main.split("\n").filter((line) => line.includes("Program.ts")).map((line) => line.trim()), [
+      "import type * as Program from \"./app/Program.ts\"",
+      "if (import.meta.url.endsWith(\".ts\")) return import(\"./app/Program.ts\")"
     ])
-    assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
   })
 
   it("imports no command statically, so that a command is loaded only when it is called", () => {

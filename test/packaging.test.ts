@@ -77,7 +77,16 @@ describe("npm run deb", () => {
 })
 
 describe("postinst of the Debian package", () => {
-  const doneByOthers = ["adduser", "chmod", "chown", "deb-systemd-helper", "deb-systemd-invoke", "mkdir", "systemctl"]
+  const doneByOthers = [
+    "adduser",
+    "chmod",
+    "chown",
+    "deb-systemd-helper",
+    "deb-systemd-invoke",
+    "mkdir",
+    "rm",
+    "systemctl"
+  ]
   const path = pathOf(["cat", "cut"], {
     ...Object.fromEntries(doneByOthers.map((name) => [name, "exit 0"])),
     "dpkg-statoverride": "exit 1",

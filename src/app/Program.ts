@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { createInterface } from "node:readline"
-import { setFlagsFromString } from "node:v8"
 import { childVariable } from "../engine/processes/ChildVariable.ts"
 import type { Parent } from "../engine/processes/OwnParent.ts"
 import { run } from "./Cli.ts"
@@ -154,16 +153,8 @@ const host = (installed: Installed): Layer.Layer<Host> =>
     }))
   )
 
-/**
- * Keeps garbage small in relation to the memory in use. On a machine with much memory, V8 would otherwise let garbage
- * grow to a multiple of the memory in use. V8 reads the value at each collection, so it can be set here. docs/bench.md
- * (Memory) says what this costs.
- */
-const keepHeapSmall = (): void => setFlagsFromString("--heap-growing-percent=100")
-
 /** Runs the command line of this process, then ends the process with the exit code. */
 export const start = (installed: Installed): void => {
-  keepHeapSmall()
   const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(installed), NodeServices.layer))
   Effect.runFork(program).addObserver((exit) => {
     process.exit(Exit.isSuccess(exit) ? exit.value : 1)

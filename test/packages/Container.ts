@@ -143,6 +143,9 @@ const holdsNothingElse = (root: string): void => {
   const above = files.filter((file) => file.startsWith(service)).map((file) => file.slice(service.length).split("/")[0])
   const parts = [...new Set(above)].sort().join(" ")
   check(!/\b(?:src|test|tsconfig\.json|\.npmrc)\b/.test(parts), `the service's folder holds ${parts}`)
+  const compiled = files.filter((file) => file.startsWith(`${service}dist/compiled/`))
+  const readable = compiled.filter((file) => (statSync(join(root, file)).mode & 0o004) !== 0)
+  check(readable.length === 1, `anybody can read the compiled code ${readable.join(", ")} of ${compiled.join(", ")}`)
 }
 
 /**

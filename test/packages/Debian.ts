@@ -112,6 +112,10 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
     const mine = "setpriv --reuid=65534 --regid=65534 --clear-groups -- acme-svc --version"
     check(/^acme-svc \d+\.\d+\.\d+$/m.test(await shell(mine)), "nobody is not told the version")
   })
+  await step("has compiled code that its user can read, but not write", async () => {
+    const said = await shell("stat --format '%a %U' /usr/lib/acme-svc/dist/compiled /usr/lib/acme-svc/dist/compiled/*")
+    check(said === "755 root\n644 root\n", said)
+  })
   await step("has units that systemd finds sound", async () => {
     const said = await shell(`systemd-analyze verify --man=no ${units.join(" ")}`)
     check(!said.includes("acme-svc"), said)

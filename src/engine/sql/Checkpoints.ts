@@ -1,7 +1,5 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
 import { SqlError } from "./SqlError.ts"
 import type { Answer, Copied, Mode } from "./sqliteCheckpointer.ts"
@@ -17,14 +15,11 @@ import type { Answer, Copied, Mode } from "./sqliteCheckpointer.ts"
 /** The number of frames (pages of 4 KiB) that the write-ahead file grows by before it is copied. */
 const mostFrames = 4096
 
-const program = (): URL => {
-  const here = import.meta.url
-  const names = here.endsWith(".ts")
-    ? ["./sqliteCheckpointer.ts"]
-    : ["./sqliteCheckpointer.js", "../sqliteCheckpointer.js"]
-  const files = names.map((name) => new URL(name, here))
-  return files.find((file) => Fs.existsSync(fileURLToPath(file))) ?? new URL(names[0] ?? here, here)
-}
+/** The program of the thread, which is beside this file, or beside the bundle. */
+const program = new URL(
+  import.meta.url.endsWith(".ts") ? "./sqliteCheckpointer.ts" : "./sqliteCheckpointer.js",
+  import.meta.url
+)
 
 /** How long this process waits for the thread to end. The thread cannot be ended while its copy waits for the disk. */
 const patienceMillis = 5000
@@ -35,7 +30,7 @@ const startThread = (
 ): Effect.Effect<(mode: Mode) => Effect.Effect<Copied, SqlError>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const thread = yield* Effect.acquireRelease(
-      Effect.sync(() => new Worker(program(), { workerData: path })),
+      Effect.sync(() => new Worker(program, { workerData: path })),
       (thread) => Effect.timeoutOption(Effect.interruptible(Effect.promise(() => thread.terminate())), patienceMillis)
     )
     let broken: Effect.Effect<never> | undefined

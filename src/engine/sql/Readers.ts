@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ChildProcess } from "node:child_process"
 import { fork } from "node:child_process"
-import * as Fs from "node:fs"
 import { setPriority } from "node:os"
 import { fileURLToPath } from "node:url"
 import type { Connections, Driver, Row } from "./Driver.ts"
@@ -17,16 +16,10 @@ import type { Answer, Question } from "./sqliteReader.ts"
  * longer needed.
  */
 
-/**
- * Returns the path of the reader program. In the source tree, the program is beside this file. In a bundle, it is
- * beside the bundle, or one folder above a part of the bundle.
- */
-const program = (): string => {
-  const here = import.meta.url
-  const names = here.endsWith(".ts") ? ["./sqliteReader.ts"] : ["./sqliteReader.js", "../sqliteReader.js"]
-  const files = names.map((name) => fileURLToPath(new URL(name, here)))
-  return files.find((file) => Fs.existsSync(file)) ?? files.join(" or ")
-}
+/** The reader program, which is beside this file, or beside the bundle. */
+const program = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "./sqliteReader.ts" : "./sqliteReader.js", import.meta.url)
+)
 
 const failure = (message: string, code?: string) =>
   new SqlError({ cause: Object.assign(new Error(message), code === undefined ? {} : { code }), message })
@@ -51,7 +44,7 @@ interface Reader {
 const niceness = 10
 
 const start = (file: string): Reader => {
-  const child = fork(program(), [file], {
+  const child = fork(program, [file], {
     execArgv: [],
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"]

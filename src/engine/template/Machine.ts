@@ -1,5 +1,7 @@
 import type { Environment } from "minijinja-js"
 import { readFile } from "node:fs/promises"
+import { createRequire } from "node:module"
+import { pathToFileURL } from "node:url"
 
 /* Runs MiniJinja as WebAssembly with limited memory. If it breaks down, it is started again. */
 
@@ -90,10 +92,11 @@ export interface Machine {
 }
 
 const files = "minijinja-js/dist/bundler/minijinja_js_bg"
+const { resolve } = createRequire(import.meta.url)
 
 const make = async (): Promise<Machine> => {
-  const glue = await import(import.meta.resolve(`${files}.js`)) as Glue
-  const code = await readFile(new URL(import.meta.resolve(`${files}.wasm`)))
+  const glue = await import(pathToFileURL(resolve(`${files}.js`)).href) as Glue
+  const code = await readFile(resolve(`${files}.wasm`))
   const module = await WebAssembly.compile(withMostMemory(code, mostMemory))
   let memory: { readonly grow: (pages: number) => number } | undefined
   let starts = 0
