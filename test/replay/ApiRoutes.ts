@@ -31,6 +31,9 @@ export interface ApiRoute {
   readonly optional?: ReadonlyArray<string>
 }
 
+/** The key of a credential that another server made. */
+const hmacKey = Buffer.alloc(32, 9).toString("base64url")
+
 const own = (seat: Person | "dora-half" | "bob-half" | "erin-half" = "vera") => ({ seat })
 
 const text = (good: string, ...odd: ReadonlyArray<unknown>): Member => ({ good, odd })
@@ -96,6 +99,53 @@ const auditFilters = {
   actorKind: word("acme", "admin", "cli", "system"),
   ...period
 }
+const label = text(
+  "Web servers",
+  "x".repeat(200),
+  "x".repeat(201),
+  "x".repeat(256),
+  "a\u001bb",
+  "a\u0085b",
+  "a\u202eb",
+  "a\nb",
+  " trimmed ",
+  "naïve 🔐"
+)
+const boundProfile = text("other", "closed", "none", "Default", " default ")
+const scope: Readonly<Record<string, Member>> = {
+  names: {
+    good: ["**.shop.example", "www.example.org"],
+    odd: [
+      ["*.shop.example"],
+      ["SHOP.example"],
+      ["bücher.example"],
+      ["*"],
+      ["**"],
+      ["***.example"],
+      ["*.*.example"],
+      ["a..example"],
+      ["-a.example"],
+      ["192.0.2.1"],
+      ["shop"],
+      ["shop.example."],
+      ["shop.example", "shop.example"],
+      [1],
+      [null],
+      Array.from({ length: 101 }, (_, at) => `n${at}.example`),
+      "shop.example"
+    ]
+  },
+  wildcards: { good: true, odd: [false, "true", "yes"] },
+  kinds: { good: ["default"], odd: [["bogus"], ["UPPER"], ["a b"], [1], "default"] },
+  validitySeconds: { good: 86_400, odd: ["86400", 3599, 3600, 315_619_200, 315_619_201, -1, 1e300] },
+  ordersPerDay: { good: 100, odd: ["100", 1, -1, 1_000_000, 1_000_001] },
+  maxAccounts: { good: 1, odd: ["1", -1, 1_000_000, 1_000_001] },
+  expiresAt: {
+    good: "2030-01-01T00:00:00Z",
+    odd: ["2030-01-01", "2026-01-01T00:00:00Z", "tomorrow", "2030-02-30", 1_893_456_000]
+  },
+  prevalidated: { good: true, odd: [false, "true"] }
+}
 const step = { password: text(password, "Kraków tramway, 5 stops") }
 const contact = text(
   "new@example.org",
@@ -136,19 +186,8 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     route: "POST /api/eab",
     by: "operator",
     body: {
-      label: text(
-        "Web servers",
-        "x".repeat(200),
-        "x".repeat(201),
-        "x".repeat(256),
-        "a\u001bb",
-        "a\u0085b",
-        "a\u202eb",
-        "a\nb",
-        " trimmed ",
-        "naïve 🔐"
-      ),
-      profile: text("other", "closed", "none", "Default", " default ")
+      label,
+      profile: boundProfile
     }
   },
   {
@@ -172,6 +211,55 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     at: { kid: ids.bound },
     others: [ids.freeCredential, ids.revokedCredential],
     query: { accounts: word("deactivate", "keep", "delete") }
+  },
+  {
+    noun: "scopes",
+    route: "POST /api/eab/import",
+    by: "operator",
+    body: {
+      externalKid: text(
+        "OLD-KID",
+        ids.bound,
+        "x".repeat(256),
+        "x".repeat(257),
+        " trimmed ",
+        "a\u001bb",
+        "a\u202eb",
+        "naïve 🔐"
+      ),
+      hmacKey: text(
+        hmacKey,
+        `${hmacKey}=`,
+        ` ${hmacKey} `,
+        "+/+/".repeat(8),
+        "c2hvcnQ",
+        "A".repeat(21),
+        "A".repeat(22),
+        "A".repeat(342),
+        "A".repeat(343),
+        "no base64!",
+        `${hmacKey}\n${hmacKey}`
+      ),
+      label,
+      profile: boundProfile,
+      ...scope
+    },
+    optional: ["profile", ...Object.keys(scope)]
+  },
+  {
+    noun: "scopes",
+    route: "PATCH /api/eab/{kid}",
+    by: "operator",
+    at: { kid: ids.bound },
+    others: [ids.revokedCredential, ids.narrowCredential],
+    body: {
+      ...scope,
+      clear: {
+        good: ["kinds"],
+        odd: [["names"], ["names", "prevalidated"], Object.keys(scope), ["kinds", "kinds"], ["label"], [1], "kinds"]
+      }
+    },
+    optional: ["clear"]
   },
 
   {

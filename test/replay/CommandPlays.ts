@@ -62,6 +62,17 @@ const auditFilters: Readonly<Record<string, Flag>> = {
 }
 const format: Readonly<Record<string, Flag>> = { format: ["csv", "json", "xml", "CSV"] }
 const passwordFile = { files: { "new-password": "Gdańsk shipyard, 9 cranes\n", weak: "short\n", blank: "" } }
+const scope: Readonly<Record<string, Flag>> = {
+  names: ["**.shop.example", "*.shop.example", "SHOP.example", "*", "***.example", "a..example", "192.0.2.1"],
+  wildcards: true,
+  kinds: ["default", "bogus", "UPPER"],
+  "validity-seconds": ["86400", "3599", "315619201", "1.5", "1d", "x"],
+  "orders-per-day": ["100", "0", "-1", "1000001", "x"],
+  "max-accounts": ["1", "0", "-1", "1000001", "x"],
+  "expires-at": ["2030-01-01", "2026-01-01", "2030-01-01T00:00:00Z", "tomorrow", "2030-02-30"],
+  prevalidated: true
+}
+const hmacKey = Buffer.alloc(32, 9)
 const contact: Flag = ["new@example.org", "no address", "Name <a@example.org>", "ü@example.org"]
 const people = ["anna", "carl", "nobody", "Bob", "no body"]
 
@@ -107,6 +118,33 @@ const commands: ReadonlyArray<CommandEntry> = [
     others: [ids.freeCredential, ids.revokedCredential],
     asks: true,
     flags: { "deactivate-accounts": true, "delete-accounts": true, ...json }
+  },
+
+  {
+    noun: "scopes",
+    command: "eab import",
+    args: ["OLD-KID"],
+    others: [ids.bound, "x".repeat(256), "x".repeat(257), " trimmed "],
+    needs: {
+      "hmac-key-file": ["key", "base64", "short", "long", "words", "blank", "none"],
+      label: ["Web servers", "a\u001bb", "x".repeat(257)]
+    },
+    flags: { profile: ["other", "closed", "none", "Default"], ...scope, ...json },
+    files: {
+      key: `${hmacKey.toString("base64url")}\n`,
+      base64: `${hmacKey.toString("base64")}\n`,
+      short: "c2hvcnQ\n",
+      long: `${"A".repeat(343)}\n`,
+      words: "no base64!\n",
+      blank: ""
+    }
+  },
+  {
+    noun: "scopes",
+    command: "eab set",
+    args: [ids.bound],
+    others: [ids.revokedCredential, ids.narrowCredential],
+    flags: { ...scope, clear: ["kinds", "names", "label", "Kinds"], ...json }
   },
 
   {

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { totpCode } from "../../src/crypto/Totp.ts"
 import { printApiToken } from "../../src/domain/ApiToken.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
+import { knownWords } from "../../src/operations/OlderProcesses.ts"
 import { migrated, openDriver } from "../support/Graph.ts"
 import { password, startsAt } from "../support/Operators.ts"
 import { caCertificate, caKey, leafCertificate, leafSerial } from "./Ca.ts"
@@ -369,7 +370,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       roles: "acme,worker",
       version: "0.0.0-test",
       started_at: startsAt - day,
-      last_seen_at: startsAt - 2
+      last_seen_at: startsAt - 2,
+      knows: knownWords.join(" ")
     },
     {
       owner: "host-2:1:b",

@@ -237,6 +237,20 @@ const forms: ReadonlyArray<FormEntry> = [
       profile: ["other", "closed", "none"]
     }
   }),
+  form("/ui/eab/{kid}/scope", "scopes", ids.bound, {
+    fields: {
+      names: ["**.shop.example", "www.example.org\n*.shop.example", "SHOP.example", "*", "a..example"],
+      wildcards: ["true", "false", "yes"],
+      kinds: ["default", "default\nbogus", "UPPER"],
+      validitySeconds: ["86400", "3599", "315619201", "1.5", "x"],
+      ordersPerDay: ["100", "0", "-1", "1000001", "x"],
+      maxAccounts: ["1", "0", "1000001", "x"],
+      expiresAt: ["2030-01-01", "2026-01-01", "tomorrow", "2030-02-30"],
+      prevalidated: ["true", "false", "yes"],
+      clear: ["maxAccounts", "names", "names\nprevalidated", "label"]
+    },
+    others: [ids.revokedCredential, ids.narrowCredential]
+  }),
   form("/ui/eab/{kid}/revoke", "credentials", ids.bound, { others: [ids.revokedCredential] }),
   form("/ui/eab/{kid}/delete", "credentials", ids.bound, {
     fields: { accounts: ["keep", "deactivate", "delete", "bogus"] },

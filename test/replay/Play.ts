@@ -8,6 +8,7 @@ import { apiToken, csrfToken, sessionToken } from "./Ground.ts"
 export const nouns = [
   "nonces",
   "credentials",
+  "scopes",
   "jobs",
   "workers",
   "accounts",
