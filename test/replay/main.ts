@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { unplayedCommands, unplayedPages, unplayedRoutes } from "./Coverage.ts"
+import { unplayed } from "./Coverage.ts"
 import { decided } from "./decided.ts"
 import { differenceOf } from "./Difference.ts"
 import { groups } from "./Groups.ts"
@@ -54,8 +54,6 @@ const record = async (options: Options): Promise<void> => {
 const recordedOf = (name: string): ReadonlyMap<string, Answer> =>
   existsSync(fileOf(name)) ? read(readFileSync(fileOf(name), "utf8")) : new Map<string, Answer>()
 
-const documentPlay = "service.api: GET /api/openapi.json good"
-
 /** Plays that differ in the same way. */
 interface Alike {
   readonly titles: Array<string>
@@ -86,7 +84,6 @@ const play = async (options: Options): Promise<boolean> => {
   const unused = new Set(decided)
   const seen = new Set<RegExp>()
   const differences = new Map<string, Alike>()
-  let document: string | undefined
   const judge = (title: string, asked: string, lines: ReadonlyArray<string>): void => {
     const reasons = decided.filter(({ plays }) => plays.test(title))
     for (const { plays } of reasons) seen.add(plays)
@@ -108,7 +105,6 @@ const play = async (options: Options): Promise<boolean> => {
     const now = new Set(outcomes.map((outcome) => outcome.name))
     for (const outcome of outcomes) {
       const title = `${name}: ${outcome.name}`
-      if (title === documentPlay) document = outcome.texts["body"]
       judge(title, outcome.asked, differenceOf(before.get(outcome.name), outcome))
     }
     for (const gone of before.keys()) {
@@ -118,18 +114,14 @@ const play = async (options: Options): Promise<boolean> => {
   for (const alike of differences.values()) {
     if (alike.reason === undefined || options.decided) tell(alike, options)
   }
-  const missing = options.only.length > 0 ? [] : [
-    ...document === undefined ? [] : unplayedRoutes(document),
-    ...await Effect.runPromise(unplayedCommands),
-    ...unplayedPages
-  ]
+  const missing = options.only.length > 0 ? [] : await Effect.runPromise(unplayed)
   for (const one of missing) say(`No play asks for ${one}`)
   // If only some groups are played, a decision about another group does not count.
   const stale = [...unused].filter(({ plays }) => options.only.length === 0 || seen.has(plays))
   for (const { plays, reason } of stale) say(`Decided, and no longer different: ${plays} (${reason})`)
   if (agreed > 0) say(`${agreed} differ as decided`)
   say(`${same} same, ${differ} differ`)
-  return differ === 0 && stale.length === 0
+  return differ === 0 && stale.length === 0 && missing.length === 0
 }
 
 try {
