@@ -6,7 +6,7 @@ import { freePort } from "../../support/Ports.ts"
 import { runCommand, startForeground } from "../Command.ts"
 import { zone } from "../NameServer.ts"
 import { equal } from "../Saying.ts"
-import { makeInPanel } from "./Doors.ts"
+import { makeInPanel } from "./Surfaces.ts"
 import type { Stage } from "./Teams.ts"
 
 /*
@@ -30,7 +30,7 @@ const copied = async (page: Page, client: Client): Promise<string> => {
 
 /** Makes a credential in the panel, and copies the texts for the clients. */
 export const copyTexts = async (stage: Stage): Promise<Texts> => {
-  const { doors: { panelUrl, window: { context, page } } } = stage
+  const { surfaces: { panelUrl, window: { context, page } } } = stage
   await context.grantPermissions(["clipboard-read", "clipboard-write"])
   const names = [hostOf(stage).replace("host", "**")]
   await makeInPanel(page, panelUrl, "pasted", { names, prevalidated: true })
@@ -98,7 +98,7 @@ export const pasteCaddy = async (stage: Stage, { Caddy }: Texts): Promise<void> 
 }
 
 /** Checks what the page of the credential counts after all clients had their certificates. */
-export const countPasted = async ({ doors: { panelUrl, window: { page } } }: Stage): Promise<void> => {
+export const countPasted = async ({ surfaces: { panelUrl, window: { page } } }: Stage): Promise<void> => {
   await page.goto(`${panelUrl}/ui/eab`)
   await page.locator("tr:has-text('pasted') a").first().click()
   const facts = page.locator(".facts > div")

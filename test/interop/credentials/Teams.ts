@@ -17,10 +17,10 @@ import type { NameServer } from "../NameServer.ts"
 import { zone } from "../NameServer.ts"
 import { equal, lineWith, refusalOf } from "../Saying.ts"
 import type { Outcome } from "../Table.ts"
-import type { Door, Doors, Scope } from "./Doors.ts"
-import { adminConfig, openDoors } from "./Doors.ts"
 import type { Texts } from "./Pasting.ts"
 import { copyTexts, countPasted, pasteCaddy, pasteCertbot, pasteLego } from "./Pasting.ts"
+import type { OperatorSurface, OperatorSurfaces, Scope } from "./Surfaces.ts"
+import { adminConfig, openSurfaces } from "./Surfaces.ts"
 
 /*
  * Two teams with a credential each (docs/eab.md). The shop may order names below its own domain, and the mail team may
@@ -55,7 +55,7 @@ export interface Stage {
   readonly httpPort: number
   /** The certificate that clients must trust. */
   readonly trust: string
-  readonly doors: Doors
+  readonly surfaces: OperatorSurfaces
   readonly shop: Team
   readonly mail: Team
   /** The texts that were copied from the panel. */
@@ -150,7 +150,7 @@ const legoOpensAccounts = (stage: Stage): Promise<void> =>
 
 /** Sets a limit in the panel. It holds for the next order of the account that certbot has opened before. */
 const panelLimits = async (stage: Stage): Promise<void> => {
-  const { doors: { panel }, shop } = stage
+  const { surfaces: { panel }, shop } = stage
   await panel.change(shop.kid, { ordersPerDay: 1 })
   const names: Names = [`more.${shop.host}`]
   const detail = "There are to be no more than 1 new orders with this credential within 86400 s; try again at "
@@ -160,14 +160,14 @@ const panelLimits = async (stage: Stage): Promise<void> => {
 
 /** Adds a name over the API, which certbot gets with its next order. */
 const apiAdds = async (stage: Stage): Promise<void> => {
-  const { doors: { api }, mail, shop } = stage
+  const { surfaces: { api }, mail, shop } = stage
   await api.change(shop.kid, { names: [`**.${shop.host}`, shop.host, mail.host] })
   await issued(certbot5, workplace(stage, shop, "certbot"), mail.host)
 }
 
 /** Takes the only name of the mail team away on the command line, so that the account of lego may order no more. */
 const cliRemoves = async (stage: Stage): Promise<void> => {
-  const { doors: { cli }, mail } = stage
+  const { surfaces: { cli }, mail } = stage
   await cli.change(mail.kid, { names: [`other.${mail.host}`] })
   await refused(stage, lego, workplace(stage, mail, "lego"), [mail.host], uncovered)
   await cli.change(mail.kid, { names: [mail.host] })
@@ -175,7 +175,7 @@ const cliRemoves = async (stage: Stage): Promise<void> => {
 
 /** Revokes the credential, which leaves its accounts alone, and then deletes it, which leaves them nothing to order. */
 const ends = async (stage: Stage): Promise<void> => {
-  const { doors: { command }, mail } = stage
+  const { surfaces: { command }, mail } = stage
   const at = workplace(stage, mail, "lego")
   await command("eab", "revoke", mail.kid)
   await issued(lego, at, mail.host)
@@ -192,19 +192,19 @@ const scope: Scope = {
   prevalidated: true
 }
 
-/** Makes and changes the same credential through every door, and compares what the service has stored. */
-const sameSettings = async ({ doors }: Stage): Promise<void> => {
-  for (const door of [doors.api, doors.cli, doors.panel]) {
-    const { hmacKey, kid } = await door.create("same", scope)
-    equal(Buffer.from(hmacKey, "base64url").length, 32, `the octets of the key by the ${door.name}`)
+/** Makes and changes the same credential through every surface, and compares what the service has stored. */
+const sameSettings = async ({ surfaces }: Stage): Promise<void> => {
+  for (const surface of [surfaces.api, surfaces.cli, surfaces.panel]) {
+    const { hmacKey, kid } = await surface.create("same", scope)
+    equal(Buffer.from(hmacKey, "base64url").length, 32, `the octets of the key by the ${surface.name}`)
     const wanted = { kid, label: "same", status: "active", accounts: 0 }
     const shown = async (what: string, wanted: object) => {
-      const { createdAt: _, ...rest } = await doors.show(kid) as object as { readonly createdAt: string }
+      const { createdAt: _, ...rest } = await surfaces.show(kid) as object as { readonly createdAt: string }
       const sorted = (one: object) => Object.entries(one).toSorted(([a], [b]) => a < b ? -1 : 1)
-      equal(sorted(rest), sorted(wanted), `${what} by the ${door.name}`)
+      equal(sorted(rest), sorted(wanted), `${what} by the ${surface.name}`)
     }
     await shown("made", { ...wanted, ...scope })
-    await door.change(kid, { ordersPerDay: 7, clear: ["kinds", "prevalidated"] })
+    await surface.change(kid, { ordersPerDay: 7, clear: ["kinds", "prevalidated"] })
     const { kinds: _kinds, prevalidated: _prevalidated, ...left } = scope
     await shown("changed", { ...wanted, ...left, ordersPerDay: 7 })
   }
@@ -212,7 +212,7 @@ const sameSettings = async ({ doors }: Stage): Promise<void> => {
 
 type Fault = readonly [scope: Scope, sentence: string]
 
-/** What no door accepts, and the end of the sentence that every door says. */
+/** What no surface accepts, and the end of the sentence that every surface says. */
 const faults: readonly [Fault, ...ReadonlyArray<Fault>] = [
   [{ prevalidated: true }, "needs names, because otherwise every name would be issued without a challenge."],
   [{ names: ["*.*.example"] }, "takes 1 to 100 patterns such as host.example, *.example or **.example, in lower case"],
@@ -220,15 +220,15 @@ const faults: readonly [Fault, ...ReadonlyArray<Fault>] = [
   [{ expiresAt: "tomorrow" }, "takes an RFC 3339 time, or a day as YYYY-MM-DD"]
 ]
 
-const sameRefusals = async ({ doors, quote }: Stage): Promise<void> => {
-  const { kid } = await doors.api.create("refused", {})
-  const before = await doors.show(kid)
-  for (const door of [doors.api, doors.cli, doors.panel]) {
-    for (const [wrong, sentence] of faults) lineWith(await refusalOf(door.create("refused", wrong)), sentence)
+const sameRefusals = async ({ surfaces, quote }: Stage): Promise<void> => {
+  const { kid } = await surfaces.api.create("refused", {})
+  const before = await surfaces.show(kid)
+  for (const surface of [surfaces.api, surfaces.cli, surfaces.panel]) {
+    for (const [wrong, sentence] of faults) lineWith(await refusalOf(surface.create("refused", wrong)), sentence)
     const [[wrong, sentence]] = faults
-    quote(door.name, lineWith(await refusalOf(door.change(kid, wrong)), sentence))
+    quote(surface.name, lineWith(await refusalOf(surface.change(kid, wrong)), sentence))
   }
-  equal(await doors.show(kid), before, "the credential")
+  equal(await surfaces.show(kid), before, "the credential")
 }
 
 interface Part {
@@ -261,9 +261,9 @@ const parts: ReadonlyArray<Part> = [
   { client: "panel", scenario: "the orders and accounts of a credential", play: countPasted }
 ]
 
-/** Makes a team by a door. */
-const teamOf = async (door: Door, label: string, host: string, scope: Scope): Promise<Team> => ({
-  ...await door.create(label, scope),
+/** Makes a team by a surface. */
+const teamOf = async (surface: OperatorSurface, label: string, host: string, scope: Scope): Promise<Team> => ({
+  ...await surface.create(label, scope),
   host
 })
 
@@ -289,7 +289,7 @@ const playOn = async (
     }
   })
   try {
-    const doors = await openDoors(server, databaseUrl, browser, adminPort)
+    const surfaces = await openSurfaces(server, databaseUrl, browser, adminPort)
     const slug = database.toLowerCase()
     const [shopHost, mailHost] = [`shop-${slug}.${zone}`, `mail-${slug}.${zone}`]
     const names = [`**.${shopHost}`, shopHost]
@@ -300,9 +300,9 @@ const playOn = async (
       nameServer,
       httpPort,
       trust: join(server.directory, "server.pem"),
-      doors,
-      shop: await teamOf(doors.cli, "shop", shopHost, { names, kinds: ["default"] }),
-      mail: await teamOf(doors.api, "mail", mailHost, { names: [mailHost], kinds: ["mutual"], maxAccounts: 1 }),
+      surfaces,
+      shop: await teamOf(surfaces.cli, "shop", shopHost, { names, kinds: ["default"] }),
+      mail: await teamOf(surfaces.api, "mail", mailHost, { names: [mailHost], kinds: ["mutual"], maxAccounts: 1 }),
       texts: once(() => copyTexts(stage)),
       quote: (client, line) => say(`${client}, ${database}: ${line}`)
     }
@@ -314,7 +314,7 @@ const playOn = async (
       outcomes.push(error === undefined ? outcome : { ...outcome, error })
       if (error !== undefined) say(`--- ${client}, ${scenario} on ${database}\n${error}\n---`)
     }
-    await doors.window.close()
+    await surfaces.window.close()
     return outcomes
   } finally {
     await server.dispose()

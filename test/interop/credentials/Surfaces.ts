@@ -25,7 +25,7 @@ export interface Scope {
 export type Shown = Scope & { readonly kid: string; readonly label: string; readonly hmacKey?: string }
 
 /** One way to set what a credential may ask for. Both acts fail with the refusal of the service. */
-export interface Door {
+export interface OperatorSurface {
   readonly name: string
   /** Makes a credential, and returns its kid and its HMAC key. */
   readonly create: (label: string, scope: Scope) => Promise<{ readonly kid: string; readonly hmacKey: string }>
@@ -33,11 +33,11 @@ export interface Door {
   readonly change: (kid: string, scope: Scope) => Promise<void>
 }
 
-/** All doors of a service, and what they have in common. */
-export interface Doors {
-  readonly api: Door
-  readonly cli: Door
-  readonly panel: Door
+/** All surfaces of a service, and what they have in common. */
+export interface OperatorSurfaces {
+  readonly api: OperatorSurface
+  readonly cli: OperatorSurface
+  readonly panel: OperatorSurface
   /** Reads a credential over the API. */
   readonly show: (kid: string) => Promise<Shown>
   /** Runs a command of the service. Fails if it does not end with 0. */
@@ -67,7 +67,7 @@ const sending = (url: string, token: string): Send => async (method, path, body)
   return await answer.json() as Shown
 }
 
-const apiDoor = (send: Send): Door => ({
+const apiSurface = (send: Send): OperatorSurface => ({
   name: "API",
   create: async (label, scope) => {
     const { hmacKey = "", kid } = await send("POST", "/api/eab", { label, ...scope })
@@ -83,7 +83,7 @@ const flagsOf = (scope: Scope): ReadonlyArray<string> =>
     return Array.isArray(value) ? value.flatMap((one) => [flag, one]) : [flag, String(value)]
   })
 
-const cliDoor = (command: Doors["command"]): Door => ({
+const cliSurface = (command: OperatorSurfaces["command"]): OperatorSurface => ({
   name: "command line",
   create: async (label, scope) => {
     const made: Required<Shown> = JSON.parse(
@@ -118,7 +118,7 @@ export const makeInPanel = async (page: Page, url: string, label: string, scope:
   await sendForm(page, "/ui/eab", { label, ...fieldsOf(scope) }, "#secret")
 }
 
-const panelDoor = (page: Page, url: string): Door => ({
+const panelSurface = (page: Page, url: string): OperatorSurface => ({
   name: "panel",
   create: async (label, scope) => {
     await makeInPanel(page, url, label, scope)
@@ -131,16 +131,16 @@ const panelDoor = (page: Page, url: string): Door => ({
   }
 })
 
-/** Makes an operator, and opens all doors of a service. */
-export const openDoors = async (
+/** Makes an operator, and opens all surfaces of a service. */
+export const openSurfaces = async (
   server: Server,
   databaseUrl: string | undefined,
   browser: Browser,
   port: number
-): Promise<Doors> => {
+): Promise<OperatorSurfaces> => {
   const { directory } = server
   const env = databaseUrl === undefined ? {} : { ACME_SVC_DATABASE__URL: databaseUrl }
-  const command: Doors["command"] = async (...words) => {
+  const command: OperatorSurfaces["command"] = async (...words) => {
     const { code, stderr, stdout } = await runToEnd(words, { config: null, directory, env })
     if (code !== 0) throw new Error(stderr)
     return stdout
@@ -155,9 +155,9 @@ export const openDoors = async (
   await signInAs(window.page, panelUrl, operator)
   const send = sending(panelUrl, token)
   return {
-    api: apiDoor(send),
-    cli: cliDoor(command),
-    panel: panelDoor(window.page, panelUrl),
+    api: apiSurface(send),
+    cli: cliSurface(command),
+    panel: panelSurface(window.page, panelUrl),
     show: (kid) => send("GET", `/api/eab/${kid}`),
     command,
     window,
