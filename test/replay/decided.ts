@@ -64,6 +64,14 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^credentials\.cli: eab create: --profile "(?:closed|none|Default)"/,
     reason: "No client could use a credential for a profile that is not served."
   },
+  {
+    plays: /^credentials\.panel: (?:GET \/ui\/eab |POST \/ui\/eab with GET$)/,
+    reason: "A credential can be made with restrictions, and a row has one link, so that the page stays small."
+  },
+  {
+    plays: /^credentials\.panel: POST \/ui\/eab (?:good|by |with a parameter|label=|profile=" other "$)/,
+    reason: "Each client gets a whole text to copy."
+  },
   { plays: /^credentials\.cli: eab create: --label "a\\u001bb"/, reason: "The character that nobody sees is named." },
   {
     plays: /^credentials\.api: POST \/api\/eab profile="(?: default )?"$/,
