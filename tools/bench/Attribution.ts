@@ -1,11 +1,11 @@
 import { writePebbleFiles } from "../../test/support/PebbleFiles.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import type { Profile } from "./Probe.ts"
 import { profileProbe } from "./Probe.ts"
 import * as Procfs from "./Procfs.ts"
@@ -127,7 +127,7 @@ const warmUp = { seconds: 12 }
 const measureOne = async (
   name: Dialect,
   options: Options,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: Progress
 ): Promise<Attribution> => {
   const { extent, nodeWords, synchronous } = options
@@ -183,7 +183,7 @@ export const measureAttribution = async (
   options: Options,
   progress: Progress
 ): Promise<ReadonlyArray<Attribution>> => {
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const measured: Array<Attribution> = []
   for (const name of options.databases) measured.push(await measureOne(name, options, loader, progress))
   loader.stop()

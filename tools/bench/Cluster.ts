@@ -3,11 +3,11 @@ import { cpus } from "node:os"
 import { Client } from "pg"
 import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load, Percentiles, Window } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import type { Postmaster } from "./Postmaster.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
@@ -90,7 +90,7 @@ const watchConnections = async (databaseUrl: string) => {
 
 const measureTopology = async (
   { acme, name, workers }: Topology,
-  loaders: ReadonlyArray<Peer<typeof load>>,
+  loaders: ReadonlyArray<Forked<typeof load>>,
   postmaster: Postmaster,
   databaseUrl: string,
   { concurrency: given, extent }: Options,
@@ -152,7 +152,7 @@ const onTheirOwn = async (
   const databaseUrl = await cluster.createDatabase()
   const topology = await start(databaseUrl)
   const postmaster = await postmasterOf(cluster)
-  const loaders = [startPeer<typeof load>("load"), startPeer<typeof load>("load")]
+  const loaders = [startForked<typeof load>("load"), startForked<typeof load>("load")]
   try {
     return await measureTopology(topology, loaders, postmaster, databaseUrl, options, progress)
   } finally {

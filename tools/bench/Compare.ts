@@ -5,12 +5,12 @@ import { onEnd, temporaryDirectory } from "./Cleanup.ts"
 import type { Act } from "./Client.ts"
 import type { Floor, FloorRig } from "./FloorRig.ts"
 import { layFloor } from "./FloorRig.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { isInstalled, startPebble } from "./Pebble.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Ways } from "./Proof.ts"
@@ -72,7 +72,7 @@ const perSecond: { readonly [A in Act]: number } = { issue: 300, newAccount: 300
 
 /** Runs one window, and measures what the process and its database use in the meantime. */
 const windowOf = async (
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   extent: Options["extent"],
   { act, concurrency, isProved }: Burden,
   read: () => { readonly cpu: number; readonly database: number | undefined }
@@ -97,7 +97,7 @@ const windowOf = async (
 /** What all sides share. */
 interface Ground {
   readonly options: Options
-  readonly loader: Peer<typeof load>
+  readonly loader: Forked<typeof load>
   readonly tls: TlsFiles
   readonly proof: Ways
 }
@@ -237,7 +237,7 @@ export const measureComparison = async (
   { withPebble = true, withProof = true }: { readonly withPebble?: boolean; readonly withProof?: boolean } = {}
 ): Promise<ReadonlyArray<Compared>> => {
   if (withPebble && !isInstalled()) throw new Error("pebble is not installed; on Debian: apt-get install pebble")
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const ground: Ground = {
     options,
     loader,

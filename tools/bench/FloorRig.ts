@@ -3,9 +3,9 @@ import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import type { bareHttp, TlsFiles } from "./BareHttp.ts"
 import type { Act, Exchange } from "./Client.ts"
 import type { Cryptography, Extract, floor } from "./Floor.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Proof } from "./Proof.ts"
@@ -72,7 +72,7 @@ export interface FloorRig {
 /** The service whose floor is measured. */
 export interface FloorGround {
   readonly service: Service
-  readonly loader: Peer<typeof load>
+  readonly loader: Forked<typeof load>
   readonly synchronous: Synchronous
   /** The certificate and the key of the bare server; undefined for plain HTTP. */
   readonly tls?: TlsFiles | undefined
@@ -92,8 +92,8 @@ const cryptographyOf = (act: Act, whole: Cryptography): Cryptography =>
 export const layFloor = async ({ loader, postgres, service, synchronous, tls }: FloorGround): Promise<FloorRig> => {
   const exchanges = lastOfEachKind(await loader.call("sample"))
   const plain = await loader.call("plain")
-  const worker = startPeer<typeof floor>("floor")
-  const http = startPeer<typeof bareHttp>("http")
+  const worker = startForked<typeof floor>("floor")
+  const http = startForked<typeof bareHttp>("http")
   await worker.call("lay", { exchanges, caDirectory: service.directory })
   const port = await http.call("serve", { exchanges: [...exchanges, plain.directory, plain.newNonce], tls })
   const requests: { readonly [A in Act]: ReadonlyArray<string> } = {

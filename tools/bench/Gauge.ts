@@ -1,9 +1,9 @@
 import type { FloorRig } from "./FloorRig.ts"
 import { layFloor } from "./FloorRig.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
@@ -38,7 +38,7 @@ const rounds = 12
 const floorShare = 0.15
 
 /** Returns the CPU milliseconds of one issuance, as the mean of `issuances` issuances. */
-const issue = async (service: Service, loader: Peer<typeof load>, issuances: number): Promise<number> => {
+const issue = async (service: Service, loader: Forked<typeof load>, issuances: number): Promise<number> => {
   await loader.call("prepare", issuances)
   await loader.call("connect", gaugedClients)
   const before = Procfs.cpuOf(service.pid).total
@@ -52,7 +52,7 @@ const calm = (turns: ReadonlyArray<number>): number => {
   return lowest.reduce((sum, one) => sum + one, 0) / lowest.length
 }
 
-const tryOnce = async (service: Service, loader: Peer<typeof load>, rig: FloorRig): Promise<Try> => {
+const tryOnce = async (service: Service, loader: Forked<typeof load>, rig: FloorRig): Promise<Try> => {
   const measureFloor = async () => (await rig.measure({ concurrency: gaugedClients, share: floorShare })).total / 1000
   const [services, floors]: [Array<number>, Array<number>] = [[], []]
   for (let round = 0; round < rounds; round++) {
@@ -73,7 +73,7 @@ export const gauge = async (
   progress: Progress,
   goesOn: (tries: ReadonlyArray<Try>) => boolean
 ): Promise<ReadonlyArray<Try>> => {
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   progress("starting")
   const service = await startService({
     databaseUrl: "sqlite://bench.db",

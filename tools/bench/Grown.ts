@@ -1,10 +1,10 @@
 import { join } from "node:path"
 import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load, Window } from "./Load.ts"
 import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import type { Population } from "./Populate.ts"
 import { populate, revoke } from "./Populate.ts"
 import { postmasterOf } from "./Postmaster.ts"
@@ -58,7 +58,7 @@ interface Bench {
 
 const window = async (
   { postmaster, service }: Bench,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   options: Options,
   concurrency: number
 ): Promise<Side & { readonly issuances: number }> => {
@@ -107,7 +107,7 @@ const measureOne = async (
   name: Dialect,
   population: Population,
   options: Options,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: (text: string) => void
 ): Promise<GrownCost> => {
   const cluster = name === "postgres" ? await startPostgres({ durable: true }) : undefined
@@ -189,7 +189,7 @@ export const measureGrown = async (
     orders: scaled(full.orders),
     revocations: scaled(full.revocations)
   }
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const costs: Array<GrownCost> = []
   for (const name of options.databases) costs.push(await measureOne(name, population, options, loader, progress))
   loader.stop()

@@ -5,12 +5,12 @@ import { setTimeout as delay } from "node:timers/promises"
 import { freePort } from "../../test/support/Ports.ts"
 import type { TlsFiles } from "./BareHttp.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { knocks } from "./Knocks.ts"
 import type { Progress } from "./Measure.ts"
 import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Paint } from "./Report.ts"
 import { table } from "./Report.ts"
@@ -71,7 +71,7 @@ const portOf = ({ directoryUrl }: Service): number => Number(new URL(directoryUr
 
 /** Gets tickets, runs `between`, and counts how many of the tickets the service then still accepts. */
 const takenAfter = async (
-  client: Peer<typeof knocks>,
+  client: Forked<typeof knocks>,
   port: number,
   when: string,
   between: () => Promise<void>
@@ -85,7 +85,7 @@ const takenAfter = async (
 }
 
 /** Counts the accepted tickets of two processes that share a port. Each process issues its own tickets. */
-const takenByTwo = async (client: Peer<typeof knocks>, { nodeWords, synchronous }: Options): Promise<Tickets> => {
+const takenByTwo = async (client: Forked<typeof knocks>, { nodeWords, synchronous }: Options): Promise<Tickets> => {
   const port = await freePort()
   const tls = filesOf(keys["P-256"])
   const variables = {
@@ -108,7 +108,7 @@ export const measureHandshakes = async (
 ): Promise<HandshakeCost> => {
   const { concurrency: given, extent, nodeWords, synchronous } = options
   const concurrency = given.at(-1) ?? 1
-  const client = startPeer<typeof knocks>("knocks")
+  const client = startForked<typeof knocks>("knocks")
   const common = { databaseUrl: "sqlite://bench.db", synchronous, nodeWords }
   const files = new Map(Object.entries(keys).map(([key, words]) => [key, filesOf(words)]))
   const services = new Map<string, Service>()

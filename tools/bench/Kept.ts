@@ -5,9 +5,9 @@ import { startPostgres } from "../../test/support/Postgres.ts"
 import type { BusyPopulation } from "./Busy.ts"
 import { populateBusy } from "./Busy.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
+import type { Forked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
-import type { Peer } from "./Peer.ts"
 import { revoke } from "./Populate.ts"
 import type { ServiceOptions } from "./Service.ts"
 import { configured, migrate, startService } from "./Service.ts"
@@ -48,7 +48,7 @@ export const placeOf = async (name: Dialect, keep: string | undefined): Promise<
  * Starts the service, makes one issuance, and returns the certificate. This also records the CA in the database,
  * without which revocations cannot be added.
  */
-const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof load>): Promise<string> => {
+const firstCertificate = async (options: ServiceOptions, loader: Forked<typeof load>): Promise<string> => {
   const service = await startService(options)
   await loader.call("target", service.directoryUrl)
   const exchanges = await loader.call("sample")
@@ -69,7 +69,7 @@ export const fillOnce = async (
   { directory, where }: Place,
   wanted: BusyPopulation,
   options: ServiceOptions,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: Progress
 ): Promise<Filled> => {
   const mark = join(directory, "filled")

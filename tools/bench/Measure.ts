@@ -6,10 +6,10 @@ import type { Dearest } from "./Dearest.ts"
 import { countIn, dearestOf } from "./Dearest.ts"
 import type { Floor } from "./FloorRig.ts"
 import { between, layFloor } from "./FloorRig.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load, Window } from "./Load.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import type { Postmaster } from "./Postmaster.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import type { LoopDelay } from "./Probe.ts"
@@ -79,7 +79,7 @@ interface Watched {
 /** Runs one window, and reads the CPU time of every process. */
 const measureCell = async (
   watched: Watched,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   postmaster: Postmaster | undefined,
   parameter: Options["extent"] & { readonly concurrency: number; readonly withProof: boolean },
   loopDelay: (() => Promise<LoopDelay>) | undefined
@@ -117,7 +117,7 @@ const measureCell = async (
 }
 
 const warmUp = async (
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   directoryUrl: string,
   { extent, isProved }: Options
 ): Promise<number> => {
@@ -140,7 +140,7 @@ const settledWal = async (postmaster: Postmaster | undefined) => {
 /** Starts the service that is measured, with a profile that validates names if the options ask for this. */
 const startMeasured = async (
   databaseUrl: string,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   { isProved, synchronous, waits }: Options,
   nodeWords: ReadonlyArray<string>
 ) => {
@@ -155,7 +155,7 @@ const startMeasured = async (
 const countStatements = async (
   dialect: Dialect,
   databaseUrl: string,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   options: Options,
   postgres: { readonly cluster: PostgresCluster; readonly postmaster: Postmaster } | undefined
 ): Promise<Statements> => {
@@ -201,7 +201,7 @@ const countStatements = async (
 const measureService = async (
   dialect: Dialect,
   options: Options,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: Progress
 ): Promise<Measured> => {
   progress(`${dialect}: starting`)
@@ -256,7 +256,7 @@ const measureService = async (
 
 /** Makes the measurements that the options ask for, on one database after another. */
 export const measure = async (options: Options, progress: Progress): Promise<ReadonlyArray<Measured>> => {
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const measured: Array<Measured> = []
   for (const dialect of options.databases) measured.push(await measureService(dialect, options, loader, progress))
   loader.stop()

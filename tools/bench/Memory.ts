@@ -1,10 +1,10 @@
 import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
@@ -35,7 +35,7 @@ export interface MemoryCost {
 const measureOne = async (
   name: Dialect,
   { concurrency: given, nodeWords, part, synchronous }: Options,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: Progress
 ): Promise<MemoryCost> => {
   const concurrency = given.at(-1) ?? 1
@@ -70,7 +70,7 @@ const measureOne = async (
 
 /** Measures on each database, with the last concurrency of the options. */
 export const measureMemory = async (options: Options, progress: Progress): Promise<ReadonlyArray<MemoryCost>> => {
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const costs: Array<MemoryCost> = []
   for (const name of options.databases) costs.push(await measureOne(name, options, loader, progress))
   loader.stop()

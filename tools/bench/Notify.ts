@@ -4,11 +4,11 @@ import { setTimeout as delay } from "node:timers/promises"
 import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
+import { startForked } from "./Forked.ts"
 import type { load, Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import { startPeer } from "./Peer.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import type { receivers } from "./Receivers.ts"
 import type { Paint } from "./Report.ts"
@@ -189,7 +189,7 @@ const measureOn = async (
   progress(`${dialect}: starting`)
   const stops: Array<() => Promise<void> | void> = []
   try {
-    const told = startPeer<typeof receivers>("receivers")
+    const told = startForked<typeof receivers>("receivers")
     stops.unshift(told.stop)
     const service = await startService({
       databaseUrl: await cluster?.createDatabase() ?? "sqlite://bench.db",
@@ -200,7 +200,7 @@ const measureOn = async (
     stops.unshift(service.stop)
     const postmaster = cluster === undefined ? undefined : await postmasterOf(cluster)
     if (postmaster !== undefined) stops.unshift(postmaster.leave)
-    const loader = startPeer<typeof load>("load")
+    const loader = startForked<typeof load>("load")
     stops.unshift(loader.stop)
     const concurrency = options.concurrency.at(-1) ?? 1
     return await measureRig(dialect, { service, loader, postmaster, concurrency }, options, progress)

@@ -1,7 +1,7 @@
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
@@ -38,7 +38,7 @@ const warmUpOf = ({ extent }: Options): Options["extent"] => extent.issuances ==
 /** Runs one window and returns the CPU milliseconds per request. */
 const window = async (
   service: Service,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   extent: Options["extent"],
   concurrency: number
 ): Promise<{ readonly perRequest: number; readonly issuances: number }> => {
@@ -70,7 +70,7 @@ export interface PolicyCost {
 /** Measures on SQLite, with the last concurrency of the options. */
 export const measurePolicy = async (options: Options, progress: (text: string) => void): Promise<PolicyCost> => {
   const concurrency = options.concurrency.at(-1) ?? 1
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const common = { databaseUrl: "sqlite://bench.db", synchronous: options.synchronous, nodeWords: options.nodeWords }
   const plain = await startService(common)
   const filtered = await startService({ ...common, configuration: policy() })

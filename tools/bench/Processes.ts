@@ -2,10 +2,10 @@ import { setTimeout as delay } from "node:timers/promises"
 import { Client } from "pg"
 import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import { startPeer } from "./Peer.ts"
 import type { Postmaster } from "./Postmaster.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
@@ -93,7 +93,7 @@ const measureCrowd = async (
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()
   const server = { client, postmaster: await postmasterOf(cluster) }
-  const loaders = [startPeer<typeof load>("load"), startPeer<typeof load>("load")]
+  const loaders = [startForked<typeof load>("load"), startForked<typeof load>("load")]
   try {
     await delay(settlingMillis * part)
     progress(`${processes} processes: idle`)

@@ -5,12 +5,12 @@ import { setTimeout as delay } from "node:timers/promises"
 import { Client } from "pg"
 import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { queueRun, QueueWindow } from "./QueueRun.ts"
@@ -51,7 +51,7 @@ export interface QueueCost {
   readonly polled: Percentiles | undefined
 }
 
-type Runner = Peer<typeof queueRun>
+type Runner = Forked<typeof queueRun>
 
 /** Adds rows of done jobs. The database engine generates these rows. */
 const addHistory = async (dialect: Dialect, where: string, count: number): Promise<void> => {
@@ -108,7 +108,7 @@ const measureHistory = async (
 
 /** Measures how long it takes until one process begins a job that another process has enqueued. */
 const measureOthers = async (where: string, options: Options, hears: boolean, jobs: number): Promise<Percentiles> => {
-  const [sender, runner]: [Runner, Runner] = [startPeer("queue"), startPeer("queue")]
+  const [sender, runner]: [Runner, Runner] = [startForked("queue"), startForked("queue")]
   const { synchronous } = options
   await runner.call("open", { where, synchronous, runs: true, hears })
   await sender.call("open", { where, synchronous, runs: false, hears: false })
@@ -132,7 +132,7 @@ const measureDialect = async (dialect: Dialect, options: Options, progress: Prog
     const databaseUrl = await cluster?.createDatabase() ?? "sqlite://queue.db"
     const directory = migrate({ databaseUrl, synchronous })
     const where = dialect === "sqlite" ? join(directory, "queue.db") : databaseUrl
-    const runner: Runner = startPeer("queue")
+    const runner: Runner = startForked("queue")
     await runner.call("open", { where, synchronous, runs: true, hears: true })
     await runner.call("run", { atOnce, jobs: extent.issuances ?? warmUpJobs })
     progress(`${dialect}: one job at a time`)

@@ -1,5 +1,7 @@
 import { freePort } from "../../test/support/Ports.ts"
 import type { BusyPopulation } from "./Busy.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import { fillOnce, placeOf } from "./Kept.ts"
 import { lists } from "./ListReads.ts"
 import type { load, Window } from "./Load.ts"
@@ -7,8 +9,6 @@ import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { pages } from "./PageReads.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Read, reader, Reading } from "./Reader.ts"
@@ -98,8 +98,8 @@ interface Bench {
   readonly service: Service
   /** The process id of the database server, if there is one. */
   readonly postmaster: number | undefined
-  readonly loader: Peer<typeof load>
-  readonly readers: Peer<typeof reader>
+  readonly loader: Forked<typeof load>
+  readonly readers: Forked<typeof reader>
   readonly reads: ReadonlyArray<Read>
 }
 
@@ -207,13 +207,13 @@ const measureOne = async (
   name: Dialect,
   options: Options,
   subject: Subject,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: Progress
 ): Promise<ReadsCost> => {
   const { accounts, auditRows, nodeWords, orders, rounds, synchronous } = options
   const wanted = { accounts, orders, auditRows }
   const place = await placeOf(name, options.keep)
-  const readers = startPeer<typeof reader>("reader")
+  const readers = startForked<typeof reader>("reader")
   const adminPort = await freePort()
   const origin = `http://127.0.0.1:${adminPort}`
   const serving = {
@@ -283,7 +283,7 @@ const measureReads = async (
   options: Options,
   progress: Progress
 ): Promise<ReadonlyArray<ReadsCost>> => {
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const costs: Array<ReadsCost> = []
   for (const name of options.databases) costs.push(await measureOne(name, options, subject, loader, progress))
   loader.stop()

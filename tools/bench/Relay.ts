@@ -3,12 +3,12 @@ import { resolve } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
+import { startForked } from "./Forked.ts"
 import type { load, Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { isInstalled, startPebble } from "./Pebble.ts"
-import { startPeer } from "./Peer.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
@@ -257,7 +257,7 @@ const onceMeasured = async (
     )
     const postmaster = cluster === undefined ? undefined : await postmasterOf(cluster)
     if (postmaster !== undefined) upheld({ stop: postmaster.leave })
-    const loader = upheld(startPeer<typeof load>("load"))
+    const loader = upheld(startForked<typeof load>("load"))
     return await measureRig(dialect, { service, loader, postmaster, concurrency }, ways, options, progress)
   } finally {
     for (const stop of stops) await stop()

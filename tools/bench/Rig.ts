@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises"
+import type { Forked } from "./Forked.ts"
 import type { load } from "./Load.ts"
-import type { Peer } from "./Peer.ts"
 import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
@@ -10,7 +10,7 @@ import type { Service } from "./Service.ts"
 /** The service, its database server, and the process that generates the load. */
 export interface Rig {
   readonly service: Service
-  readonly loader: Peer<typeof load>
+  readonly loader: Forked<typeof load>
   /** The database server, or undefined on SQLite. */
   readonly postmaster: Postmaster | undefined
   readonly concurrency: number

@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process"
 import { setTimeout as delay } from "node:timers/promises"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
-import { startPeer } from "./Peer.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 import type { Synchronous } from "./Service.ts"
@@ -66,7 +66,7 @@ const measureOnce = async (
     nodeWords,
     tracer: tracerOf(syncMillis)
   })
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   try {
     await loader.call("target", service.directoryUrl)
     await loader.call("prepare", 2000)

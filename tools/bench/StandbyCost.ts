@@ -4,11 +4,11 @@ import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
 import type { Done } from "./Commits.ts"
 import { openCommitters } from "./Commits.ts"
+import { startForked } from "./Forked.ts"
 import type { Extent, load } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import { startPeer } from "./Peer.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 import { summed } from "./Rig.ts"
@@ -156,7 +156,7 @@ const serve = async (
   const options = { databaseUrl: await cluster.createDatabase(), synchronous, nodeWords }
   const worker = await startService({ ...options, role: "worker" })
   const acme = await startService({ ...options, role: "acme", directory: worker.directory })
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   await loader.call("target", acme.directoryUrl)
   const run = async (extent: Extent): Promise<Done> => {
     await loader.call("prepare", concurrency + (extent.issuances ?? Math.ceil((extent.seconds ?? 0) * 200)))

@@ -5,11 +5,11 @@ import { writePebbleFiles } from "../../test/support/PebbleFiles.ts"
 import { freePort } from "../../test/support/Ports.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
 import { onEnd, temporaryDirectory } from "./Cleanup.ts"
+import type { Forked } from "./Forked.ts"
+import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
-import { startPeer } from "./Peer.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Paint } from "./Report.ts"
 import { table } from "./Report.ts"
@@ -133,7 +133,7 @@ const runCertbot = async (
 const measureOne = async (
   name: Dialect,
   { extent, nodeWords, synchronous }: Options,
-  loader: Peer<typeof load>,
+  loader: Forked<typeof load>,
   progress: Progress
 ): Promise<UntilCertificate> => {
   const cluster = name === "postgres" ? await startPostgres({ durable: true }) : undefined
@@ -207,7 +207,7 @@ export const measureUntilCertificate = async (
   options: Options,
   progress: Progress
 ): Promise<ReadonlyArray<UntilCertificate>> => {
-  const loader = startPeer<typeof load>("load")
+  const loader = startForked<typeof load>("load")
   const measured: Array<UntilCertificate> = []
   for (const name of options.databases) measured.push(await measureOne(name, options, loader, progress))
   loader.stop()

@@ -33,7 +33,7 @@ export const offer = (functions: Offer): void => {
 }
 
 /** A forked process that offers the functions `O`. */
-export interface Peer<O extends Offer> {
+export interface Forked<O extends Offer> {
   readonly pid: number
   readonly call: <K extends keyof O & string>(
     name: K,
@@ -43,7 +43,7 @@ export interface Peer<O extends Offer> {
 }
 
 /** Starts this program once more, as a child with the given role. */
-export const startPeer = <O extends Offer>(role: string): Peer<O> => {
+export const startForked = <O extends Offer>(role: string): Forked<O> => {
   const child: ChildProcess = fork(process.argv[1] ?? "", ["--role", role], {
     execArgv: [...process.execArgv],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
