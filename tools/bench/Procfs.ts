@@ -64,20 +64,6 @@ export const cpuOf = (pid: number): Cpu => {
   return { total: scheduledMillis(pid) ?? user + system, user, system }
 }
 
-/** Returns the CPU of a process and its children, including those that have ended. */
-export const cpuOfFamily = (parent: number): number => {
-  const stat = statOf(parent)
-  if (stat === undefined) throw new Error(`process ${parent} is gone`)
-  let millis = millisOf(stat, [field.userTicks, field.systemTicks, field.childUserTicks, field.childSystemTicks])
-  for (const entry of readdirSync("/proc")) {
-    const child = /^\d+$/.test(entry) ? statOf(Number(entry)) : undefined
-    if (child !== undefined && Number(child[field.parent]) === parent) {
-      millis += millisOf(child, [field.userTicks, field.systemTicks])
-    }
-  }
-  return millis
-}
-
 /** Returns the CPU, in whole ticks, of those children of a process that have ended and were waited for. */
 export const cpuOfEnded = (parent: number): number =>
   millisOf(statOf(parent) ?? [], [field.childUserTicks, field.childSystemTicks])
@@ -87,10 +73,15 @@ export const cpuOfChildren = (parent: number): number => {
   let millis = 0
   for (const entry of readdirSync("/proc")) {
     const child = /^\d+$/.test(entry) ? statOf(Number(entry)) : undefined
-    if (child !== undefined && Number(child[field.parent]) === parent) millis += scheduledMillis(Number(entry)) ?? 0
+    if (child !== undefined && Number(child[field.parent]) === parent) {
+      millis += scheduledMillis(Number(entry)) ?? millisOf(child, [field.userTicks, field.systemTicks])
+    }
   }
   return millis
 }
+
+/** Returns the CPU of a process and its children, including those that have ended. */
+export const cpuOfFamily = (parent: number): number => cpuOf(parent).total + cpuOfChildren(parent) + cpuOfEnded(parent)
 
 /** Returns the CPU of the live threads of a process, by thread id. The main thread has the id of the process. */
 export const threadsOf = (pid: number): ReadonlyMap<number, { readonly name: string; readonly cpu: number }> =>
