@@ -7,7 +7,7 @@ import { isInstalled } from "../support/Installed.ts"
 
 /** The program that a benchmark needs in addition, if there is one. */
 const neededBy = (command: string): "pebble" | "strace" | undefined =>
-  /--(?:pebble|relay)\b/.test(command) ? "pebble" : /--slow-disk\b/.test(command) ? "strace" : undefined
+  /--(?:peers|relay)\b/.test(command) ? "pebble" : /--slow-disk\b/.test(command) ? "strace" : undefined
 
 describe.runIf(isFull)("programs that take a long time", () => {
   const run = benchmarked()

@@ -1,6 +1,6 @@
 import type { Act } from "./Client.ts"
-import { measureComparison } from "./Compare.ts"
-import { mediansOf } from "./CompareReport.ts"
+import { measureToFloor } from "./Compare.ts"
+import { floorRatioOf } from "./CompareReport.ts"
 import type { Try } from "./Gauge.ts"
 import { gauge, gaugedClients, shownTry } from "./Gauge.ts"
 import type { Recorded } from "./History.ts"
@@ -61,14 +61,13 @@ export const check = async (
 export const record = async (options: Options, progress: Progress): Promise<Recorded> => {
   const commit = commitHere()
   const tries = await gauge(options, progress, (tries) => tries.length < recordedTries)
-  const compared = await measureComparison(
+  const compared = await measureToFloor(
     { ...options, databases: ["sqlite", "postgres"], concurrency: [gaugedClients] },
-    progress,
-    { withPebble: false, withProof: false }
+    progress
   )
   const ratioOf = (act: Act, name: Dialect): number => {
     const found = compared.find(({ burden }) => burden.act === act)
-    return (found === undefined ? undefined : mediansOf(found, name).toFloor) ?? Number.NaN
+    return (found === undefined ? undefined : floorRatioOf(found, name)) ?? Number.NaN
   }
   const recorded: Recorded = {
     commit,

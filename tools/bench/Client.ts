@@ -1,7 +1,8 @@
 import type { KeyObject } from "node:crypto"
-import { createHash, createPrivateKey, generateKeyPairSync, sign } from "node:crypto"
+import { createHash, createHmac, createPrivateKey, generateKeyPairSync, sign } from "node:crypto"
 import { setTimeout as delay } from "node:timers/promises"
 import { makeCsr } from "../../test/support/Csr.ts"
+import type { Binding } from "./PeersFile.ts"
 import type { Proof } from "./Proof.ts"
 import type { Answer, Target } from "./Wire.ts"
 import { Connection, field } from "./Wire.ts"
@@ -117,20 +118,50 @@ export interface Counts {
   requests: number
   polls: number
   retries: number
+  refused: number
 }
 
-const termsAgreed = encode(`{"termsOfServiceAgreed":true}`)
 const emptyObject = encode("{}")
 const pollDelays = [0, 1, 2, 3, 5]
 const patienceMs = 90_000
+const tokenPatienceMs = 10_000
+
+/** Waits until the promise resolves. Fails with the message if this takes longer than a client waits. */
+const inTime = async (promise: Promise<void>, message: string): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${message} in ${tokenPatienceMs / 1000} s`)), tokenPatienceMs)
+  })
+  try {
+    await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 /** Returns the Retry-After of an answer in milliseconds. */
 const retryAfterOf = (answer: Answer): number => Number(field(answer.head, "retry-after") ?? 0) * 1000
 
+/** The server answered, but not with what was requested. */
+export class Refused extends Error {}
+
 /** Returns the answer. Fails if its status is not the expected one. */
 export const expect = (status: number, what: string, answer: Answer): Answer => {
-  if (answer.status !== status) throw new Error(`${what}: ${answer.status} ${answer.body.slice(0, 500)}`)
+  if (answer.status !== status) throw new Refused(`${what}: ${answer.status} ${answer.body.slice(0, 500)}`)
   return answer
+}
+
+/** Returns the payload that registers the account with this key, by external account binding if there is a credential. */
+const registrationOf = (jwk: string, url: string, binding: Binding | undefined): string => {
+  if (binding === undefined) return encode(`{"termsOfServiceAgreed":true}`)
+  const header = encode(JSON.stringify({ alg: "HS256", kid: binding.kid, url }))
+  const payload = encode(jwk)
+  const signature = createHmac("sha256", Buffer.from(binding.key, "base64url")).update(`${header}.${payload}`)
+    .digest("base64url")
+  return encode(JSON.stringify({
+    termsOfServiceAgreed: true,
+    externalAccountBinding: { protected: header, payload, signature }
+  }))
 }
 
 const isProblem = (answer: Answer, type: string): boolean => answer.body.includes(`urn:ietf:params:acme:error:${type}"`)
@@ -150,7 +181,7 @@ export class Client {
     order: [],
     certificate: []
   }
-  readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
+  readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0, refused: 0 }
   /** Milliseconds from finalize to the answer that names the certificate. */
   readonly waits: Array<number> = []
   /** How long whole issuances took in milliseconds, and how long the same issuances took from newOrder on. */
@@ -166,14 +197,17 @@ export class Client {
   private readonly connection: Connection
   private readonly host: string
   private readonly directory: Directory
+  private readonly binding: Binding | undefined
+  private isClosed = false
   private nonce = ""
   private signer = ""
   private key: KeyObject | undefined
 
-  constructor(target: Target, directory: Directory) {
+  constructor(target: Target, directory: Directory, binding?: Binding) {
     this.connection = new Connection(target)
     this.host = `${target.host}:${target.port}`
     this.directory = directory
+    this.binding = binding
   }
 
   async begin(): Promise<void> {
@@ -185,14 +219,16 @@ export class Client {
   }
 
   reset(): void {
-    Object.assign(this.counts, { issuances: 0, requests: 0, polls: 0, retries: 0 })
+    Object.assign(this.counts, { issuances: 0, requests: 0, polls: 0, retries: 0, refused: 0 })
     for (const kind of kinds) this.latencies[kind].length = 0
     this.waits.length = 0
     this.durations.length = 0
     this.ordered.length = 0
   }
 
+  /** Closes the connection for good. What the client is doing fails. */
   close(): void {
+    this.isClosed = true
     this.connection.close()
   }
 
@@ -218,8 +254,17 @@ export class Client {
     const { jwk, key } = takeCredentials()
     this.key = key
     this.signer = `"jwk":${jwk}`
-    expect(201, "newAccount", await this.post("newAccount", this.directory.newAccount, termsAgreed))
+    await this.makeAccount(jwk)
     this.counts.issuances++
+  }
+
+  private async makeAccount(jwk: string): Promise<Answer> {
+    const { newAccount } = this.directory
+    return expect(
+      201,
+      "newAccount",
+      await this.post("newAccount", newAccount, registrationOf(jwk, newAccount, this.binding))
+    )
   }
 
   private async post(kind: Kind, url: string, payload: string): Promise<Answer> {
@@ -235,6 +280,7 @@ export class Client {
       const body = `{"protected":"${header}","payload":"${payload}","signature":"${signature.toString("base64url")}"}`
       const request = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: acme-svc-bench\r\n`
         + `content-type: application/jose+json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+      if (this.isClosed) throw new Error("the load has turned to another server")
       await this.connection.open()
       const begun = performance.now()
       const answer = await this.connection.send(request)
@@ -253,7 +299,7 @@ export class Client {
     const startedAt = performance.now()
     this.key = key
     this.signer = `"jwk":${jwk}`
-    const account = expect(201, "newAccount", await this.post("newAccount", this.directory.newAccount, termsAgreed))
+    const account = await this.makeAccount(jwk)
     this.signer = `"kid":"${field(account.head, "location") ?? ""}"`
     const orderedAt = performance.now()
     const wanted = encode(`{"identifiers":[{"type":"dns","value":"${name}"}]}`)
@@ -267,11 +313,13 @@ export class Client {
     if (challenge === undefined) throw new Error(`no http-01 in ${authz.body}`)
     const looked = this.proof?.offer(name, challenge.token, `${challenge.token}.${thumbprint}`)
     const triggered = expect(200, "challenge", await this.post("challenge", challenge.url, emptyObject))
-    if (looked !== undefined) {
-      await looked
-      // A server may hold its answer until the validation has ended.
-      if ((JSON.parse(triggered.body) as Challenge).status !== "valid") await this.untilValid(authzUrl, triggered)
-    } else if ((JSON.parse(triggered.body) as Challenge).status !== "valid") {
+    // A server may hold its answer until the validation has ended.
+    const { status } = JSON.parse(triggered.body) as Challenge
+    if (status === "invalid") throw new Refused(`the challenge failed: ${triggered.body.slice(0, 500)}`)
+    if (status !== "valid" && looked !== undefined) {
+      await inTime(looked, `the server did not request the token of ${name}`)
+      await this.untilValid(authzUrl, triggered)
+    } else if (status !== "valid") {
       // A server that validates later is polled as early as is allowed. A poll that is too early costs only one retry.
       await delay(1)
     }
@@ -315,9 +363,8 @@ export class Client {
       this.counts.polls++
       const found = done(polled)
       if (found !== undefined) return found
-      if (polled.status === "invalid" || performance.now() > end) {
-        throw new Error(`no certificate: ${JSON.stringify(polled)}`)
-      }
+      if (polled.status === "invalid") throw new Refused(`no certificate: ${last.body.slice(0, 500)}`)
+      if (performance.now() > end) throw new Error(`no certificate in time: ${last.body.slice(0, 500)}`)
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Act, Counts, Directory, Exchange, Kind } from "./Client.ts"
-import { Client, expect, kinds, madeLate, plainRequest, prepare } from "./Client.ts"
-import type { Proof } from "./Proof.ts"
+import { Client, expect, kinds, madeLate, plainRequest, prepare, Refused } from "./Client.ts"
+import type { Binding, Peer } from "./PeersFile.ts"
+import type { Proof, ProofPorts } from "./Proof.ts"
 import { startProof } from "./Proof.ts"
 import type { Target } from "./Wire.ts"
 import { Connection, targetOf } from "./Wire.ts"
@@ -40,33 +41,44 @@ export interface Window extends Readonly<Counts> {
   readonly clientCpuMs: number
   /** How many credentials had to be made within the window, because none were left. */
   readonly madeInWindow: number
+  /** What the server said when it first refused an issuance, if the window goes on after a refusal. */
+  readonly refusal: string | undefined
 }
 
 let proof: Proof | undefined
 let target: Target | undefined
 let directoryUrl = ""
 let directory: Directory | undefined
+let binding: Binding | undefined
 let clients: Array<Client> = []
 
 const ready = async (count: number): Promise<ReadonlyArray<Client>> => {
   if (target === undefined || directory === undefined) throw new Error("no server to turn to")
-  while (clients.length < count) clients.push(new Client(target, directory))
+  while (clients.length < count) clients.push(new Client(target, directory, binding))
   const chosen = clients.slice(0, count)
   await Promise.all(chosen.map((client) => client.begin()))
   return chosen
 }
 
+const dismiss = (): void => {
+  for (const client of clients) client.close()
+  clients = []
+}
+
 /** The functions that the load process offers to the bench. */
 export const load = {
-  /** Makes the server with this directory the target of the load. */
-  target: async (url: string): Promise<void> => {
-    for (const client of clients) client.close()
-    clients = []
-    target = targetOf(url)
-    directoryUrl = url
+  /** Makes the service with this directory the target of the load. */
+  target: (url: string): Promise<void> => load.targetPeer({ directoryUrl: url, ca: undefined, binding: undefined }),
+
+  /** Makes another server the target of the load. */
+  targetPeer: async (peer: Pick<Peer, "directoryUrl" | "ca" | "binding">): Promise<void> => {
+    dismiss()
+    target = { ...targetOf(peer.directoryUrl), ca: peer.ca }
+    directoryUrl = peer.directoryUrl
+    binding = peer.binding
     const connection = new Connection(target)
     await connection.open()
-    const answer = await connection.send(plainRequest("GET", `${target.host}:${target.port}`, url))
+    const answer = await connection.send(plainRequest("GET", `${target.host}:${target.port}`, directoryUrl))
     connection.close()
     directory = JSON.parse(expect(200, "directory", answer).body) as Directory
   },
@@ -89,8 +101,8 @@ export const load = {
   },
 
   /** Starts the servers that prove control of names. Only then can clients of a window prove names. */
-  prove: async (): Promise<Pick<Proof, "httpPort" | "resolver">> => {
-    proof ??= await startProof()
+  prove: async (ports?: ProofPorts): Promise<Pick<Proof, "httpPort" | "resolver">> => {
+    proof ??= await startProof(ports)
     const { httpPort, resolver } = proof
     return { httpPort, resolver }
   },
@@ -111,15 +123,19 @@ export const load = {
 
   /**
    * Runs one window with `concurrency` clients at once. At the end of the window, each client finishes the issuance or
-   * the request that it has begun. Patient clients obey Retry-After. With proof, the clients answer the challenges.
+   * the request that it has begun. Patient clients obey Retry-After. With proof, the clients answer the challenges. A
+   * refused issuance ends the window, unless `mayRefuse` is true.
    */
   run: async (
-    { act = "issue", concurrency, isPatient = false, issuances, seconds, withProof = false }: Extent & {
-      readonly act?: Act
-      readonly concurrency: number
-      readonly isPatient?: boolean
-      readonly withProof?: boolean
-    }
+    { act = "issue", concurrency, isPatient = false, issuances, mayRefuse = false, seconds, withProof = false }:
+      & Extent
+      & {
+        readonly act?: Act
+        readonly concurrency: number
+        readonly isPatient?: boolean
+        readonly mayRefuse?: boolean
+        readonly withProof?: boolean
+      }
   ): Promise<Window> => {
     const chosen = await ready(concurrency)
     for (const client of clients) client.reset()
@@ -135,12 +151,28 @@ export const load = {
     }
     const late = madeLate()
     let left = issuances ?? Number.POSITIVE_INFINITY
+    let refusal: string | undefined
+    const attempt = async (client: Client): Promise<void> => {
+      try {
+        await acts[act](client)
+      } catch (error) {
+        if (!mayRefuse || !(error instanceof Refused)) throw error
+        client.counts.refused++
+        refusal ??= error.message
+      }
+    }
     const cpu = process.cpuUsage()
     const begun = performance.now()
     const end = begun + (seconds ?? Number.POSITIVE_INFINITY) * 1000
-    await Promise.all(chosen.map(async (client) => {
-      while (left-- > 0 && performance.now() < end) await acts[act](client)
-    }))
+    try {
+      await Promise.all(chosen.map(async (client) => {
+        while (left-- > 0 && performance.now() < end) await attempt(client)
+      }))
+    } catch (error) {
+      // The other clients would go on beside the next measurement.
+      dismiss()
+      throw error
+    }
     const elapsedMs = performance.now() - begun
     const { system, user } = process.cpuUsage(cpu)
     const sum = (of: keyof Counts) => chosen.reduce((total, { counts }) => total + counts[of], 0)
@@ -150,13 +182,15 @@ export const load = {
       requests: sum("requests"),
       polls: sum("polls"),
       retries: sum("retries"),
+      refused: sum("refused"),
       elapsedMs,
       latencies: Object.fromEntries(
         kinds.map((kind) => [kind, percentilesOf(latenciesOf(kind))])
       ) as Window["latencies"],
       everyRequest: percentilesOf(kinds.flatMap(latenciesOf)),
       clientCpuMs: (user + system) / 1000,
-      madeInWindow: madeLate() - late
+      madeInWindow: madeLate() - late,
+      refusal
     }
   },
 

@@ -16,7 +16,7 @@ import type { LoopDelay } from "./Probe.ts"
 import { loopDelayProbe, statementProbe } from "./Probe.ts"
 import * as Procfs from "./Procfs.ts"
 import { provedConfiguration, provedProfile } from "./Proof.ts"
-import { startService } from "./Service.ts"
+import { startService, waitsConfiguration } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /**
@@ -144,10 +144,8 @@ const startMeasured = async (
   { isProved, synchronous, waits }: Options,
   nodeWords: ReadonlyArray<string>
 ) => {
-  const configuration = [
-    waits ? "[challenge]\nanswer_wait_ms = 5000\n[order]\nfinalize_wait_ms = 5000\n" : "",
-    isProved ? provedConfiguration(await loader.call("prove")) : ""
-  ].join("")
+  const configuration = waitsConfiguration(waits)
+    + (isProved ? provedConfiguration(await loader.call("prove")) : "")
   const service = await startService({ databaseUrl, synchronous, nodeWords, configuration })
   return { service, directoryUrl: isProved ? service.directoryOf(provedProfile) : service.directoryUrl }
 }

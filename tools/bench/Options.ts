@@ -14,7 +14,7 @@ export const modeNames = [
   "memory",
   "notify",
   "pages",
-  "pebble",
+  "peers",
   "policy",
   "processes",
   "queue",
@@ -40,6 +40,8 @@ export interface Options {
   readonly json: boolean
   readonly listStatements: boolean
   readonly serviceOnly: boolean
+  /** The file with the other servers for `peers`, or an empty text. */
+  readonly peers: string
   /** Whether names are proved by http-01. Otherwise validation is bypassed. */
   readonly isProved: boolean
   /** Whether answers wait for the result of the validation and for the certificate. */
@@ -78,7 +80,8 @@ const usage = `Usage: npm run bench -- [options]
   --grouped           SQLite with synchronous = grouped, for the service; the floor has normal
 
 Without one of these everything about issuances is measured, with one of these nothing else:
-  --pebble            service, Debian's pebble and the floor by turns: bypassed, with http-01, single requests
+  --peers FILE        the service, the ACME servers in this file and the floor by turns: bypassed, with http-01,
+                      single requests
   --until-certificate how long a client waits for its certificate, signed here or relayed
   --attribution       where the CPU of an issuance goes, by a profile
   --handshakes        new connections over TLS, by key and resumption
@@ -123,8 +126,8 @@ const fail = (message: string): never => {
 }
 
 const modeWords = Object.fromEntries(
-  modeNames.map((name) => [name, { type: "boolean", default: false }])
-) as { readonly [M in Mode]: { readonly type: "boolean"; readonly default: false } }
+  modeNames.filter((name) => name !== "peers").map((name) => [name, { type: "boolean" }])
+) as { readonly [M in Exclude<Mode, "peers">]: { readonly type: "boolean" } }
 
 const parse = (words: ReadonlyArray<string>) => {
   try {
@@ -132,6 +135,7 @@ const parse = (words: ReadonlyArray<string>) => {
       args: [...words],
       options: {
         ...modeWords,
+        peers: { type: "string" },
         databases: { type: "string", default: "sqlite,postgres" },
         concurrency: { type: "string", default: "1,8,16,32" },
         seconds: { type: "string" },
@@ -174,7 +178,7 @@ const isDialect = (word: string): word is Dialect => word === "sqlite" || word =
 
 /** Returns how many seconds a window lasts by default, or one turn if sides take turns. */
 const defaultSeconds = (mode: Mode | undefined): number =>
-  mode === "pebble" || mode === "record" || mode === "handshakes" || mode === "standby" ? 2 : 5
+  mode === "peers" || mode === "record" || mode === "handshakes" || mode === "standby" ? 2 : 5
 
 /** Reads the command line. If the command line is wrong, the process ends. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
@@ -189,7 +193,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
   if (foreign !== undefined) fail(`--databases takes sqlite and postgres, not ${foreign}`)
   const part = number("part", given.part, 1, false)
   const scaled = (option: string, text: string) => Math.max(1000, Math.round(number(option, text, 1e9) * part))
-  const asked = modeNames.filter((name) => given[name])
+  const asked = modeNames.filter((name) => given[name] !== undefined)
   if (asked.length > 1) fail(`${asked.map((name) => `--${name}`).join(" and ")} exclude each other`)
   const [mode] = asked
   return {
@@ -205,6 +209,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     json: given.json,
     listStatements: given.statements,
     serviceOnly: given["service-only"],
+    peers: given.peers ?? "",
     isProved: given["http-01"],
     waits: given.waits,
     part,

@@ -4,12 +4,12 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { writePebbleFiles } from "../../test/support/PebbleFiles.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
-import type { Proof } from "./Proof.ts"
 import { startProcess } from "./Service.ts"
 import { Connection, targetOf } from "./Wire.ts"
 
 /*
- * Runs Pebble, the test server of Let's Encrypt, for comparison. Pebble keeps everything in memory, and uses only TLS.
+ * Runs Pebble, the test server of Let's Encrypt, as the upstream of a relay. Pebble keeps everything in memory, and uses
+ * only TLS.
  */
 
 /** Returns whether `pebble` is on the path, where Debian's package installs it. */
@@ -29,17 +29,16 @@ const isAnswering = async (directoryUrl: string): Promise<boolean> => {
   }
 }
 
-/** Starts Pebble so that it neither sleeps nor refuses nonces. Without `proof`, Pebble validates nothing. */
-export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) => {
+/** Starts Pebble so that it neither sleeps nor refuses nonces, and accepts every challenge. */
+export const startPebble = async () => {
   const directory = temporaryDirectory()
   const logFile = join(directory, "log.txt")
-  const { certificate, config, directoryUrl, privateKey } = await writePebbleFiles(directory, proof?.httpPort)
-  const words = ["-config", config, ...proof === undefined ? [] : ["-dnsserver", proof.resolver]]
-  const server = startProcess("pebble", words, {
+  const { certificate, config, directoryUrl, privateKey } = await writePebbleFiles(directory)
+  const server = startProcess("pebble", ["-config", config], {
     cwd: directory,
     env: {
       PATH: process.env["PATH"],
-      ...proof === undefined ? { PEBBLE_VA_ALWAYS_VALID: "1" } : {},
+      PEBBLE_VA_ALWAYS_VALID: "1",
       PEBBLE_VA_NOSLEEP: "1",
       PEBBLE_WFE_NONCEREJECT: "0",
       PEBBLE_AUTHZREUSE: "0"

@@ -27,6 +27,9 @@ const statOf = (pid: number): ReadonlyArray<string> | undefined => {
   }
 }
 
+/** Returns whether a process with this number exists. */
+export const isRunning = (pid: number): boolean => statOf(pid) !== undefined
+
 const millisOf = (stat: ReadonlyArray<string>, fields: ReadonlyArray<number>): number =>
   fields.reduce((sum, index) => sum + Number(stat[index] ?? 0), 0) * millisPerTick
 

@@ -32,10 +32,19 @@ export const provedConfiguration = ({ httpPort, resolver }: Ways): string =>
     `[profiles.${provedProfile}.challenge.http_01]\nport = ${httpPort}`
   ].join("\n\n")
 
-/** Starts both servers. */
-export const startProof = async (): Promise<Proof> => {
+/** The ports of both servers. A port is 0 if any free port will do. */
+export interface ProofPorts {
+  readonly dnsPort: number
+  readonly httpPort: number
+}
+
+/** Starts both servers, by default at free ports. */
+export const startProof = async (
+  { dnsPort, httpPort }: ProofPorts = { dnsPort: 0, httpPort: 0 }
+): Promise<Proof> => {
   const waiting = new Map<string, () => void>()
   const web = await startHttp01Responder({
+    ...httpPort === 0 ? {} : { port: httpPort },
     before: (host) => {
       const name = host.split(":", 1)[0] ?? ""
       waiting.get(name)?.()
@@ -44,7 +53,7 @@ export const startProof = async (): Promise<Proof> => {
     }
   })
   web.tokens.set(lastingToken, `${lastingToken}.${"x".repeat(43)}`)
-  const names = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
+  const names = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] }, port: dnsPort })
   return {
     resolver: names.address,
     httpPort: web.port,

@@ -70,6 +70,10 @@ const environment = (directory: string, port: number, options: ServiceOptions): 
   ...options.variables
 })
 
+/** Returns the configuration of a service whose answers wait for results, or nothing. */
+export const waitsConfiguration = (waits: boolean): string =>
+  waits ? "[challenge]\nanswer_wait_ms = 5000\n[order]\nfinalize_wait_ms = 5000\n" : ""
+
 const newDirectory = (configuration = ""): string => configured(temporaryDirectory(), configuration)
 
 /** Writes the configuration file into a directory. */
@@ -124,19 +128,23 @@ export const startProcess = (
     child.once("exit", () => done())
   })
   void exited.then(release)
+  const notUp = () =>
+    new Error(
+      `${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n`
+        + readFileSync(options.logFile, "utf8").slice(-4000)
+    )
   const hasEnded = () => failure !== undefined || child.exitCode !== null || child.signalCode !== null
   return {
     pid: child.pid ?? 0,
+    /** Fails if the program has ended. */
+    check: (): void => {
+      if (hasEnded()) throw notUp()
+    },
     /** Waits until `text` is in the log. */
     said: async (text: string, timeoutMs = 30_000): Promise<void> => {
       const deadline = performance.now() + timeoutMs
       while (!readFileSync(options.logFile, "utf8").includes(text)) {
-        if (hasEnded() || performance.now() > deadline) {
-          const tail = readFileSync(options.logFile, "utf8").slice(-4000)
-          throw new Error(
-            `${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n${tail}`
-          )
-        }
+        if (hasEnded() || performance.now() > deadline) throw notUp()
         await delay(5)
       }
     },

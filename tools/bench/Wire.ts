@@ -1,5 +1,5 @@
 import type { Socket } from "node:net"
-import { connect as connectPlain } from "node:net"
+import { connect as connectPlain, isIP } from "node:net"
 import { connect as connectSecure } from "node:tls"
 
 /* The part of HTTP/1.1 that a load generator needs: one request at a time on a connection that stays open. */
@@ -9,6 +9,8 @@ export interface Target {
   readonly host: string
   readonly port: number
   readonly secure: boolean
+  /** The CA certificates, in PEM, for TLS. If they are undefined, the server's certificate is not checked. */
+  readonly ca?: string | undefined
 }
 
 /** Returns the target to which requests for a URL are sent. */
@@ -90,9 +92,15 @@ export class Connection {
   /** Opens the connection if it is not open. */
   async open(): Promise<void> {
     if (this.socket !== undefined) return
-    const { host, port, secure } = this.target
+    const { ca, host, port, secure } = this.target
     const socket = secure
-      ? connectSecure({ host, port, rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] })
+      ? connectSecure({
+        host,
+        port,
+        ...isIP(host) === 0 ? { servername: host } : {},
+        ...ca === undefined ? { rejectUnauthorized: false } : { ca },
+        ALPNProtocols: ["http/1.1"]
+      })
       : connectPlain({ host, port })
     await new Promise<void>((resolve, reject) => {
       socket.once("error", reject)

@@ -1,10 +1,11 @@
 import { cpus } from "node:os"
+import { ConfigRefused } from "../../src/engine/config/ConfigRefused.ts"
 import { attributionReport, measureAttribution } from "./Attribution.ts"
 import { bareHttp } from "./BareHttp.ts"
 import { check, record } from "./Check.ts"
 import { endOnSignals } from "./Cleanup.ts"
 import { clusterReport, measureCluster } from "./Cluster.ts"
-import { measureComparison } from "./Compare.ts"
+import { measurePeers } from "./Compare.ts"
 import { comparisonReport } from "./CompareReport.ts"
 import { floor } from "./Floor.ts"
 import { offer } from "./Forked.ts"
@@ -102,7 +103,13 @@ const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => P
   memory: shown(measureMemory, (_, costs) => memoryReport(costs)),
   notify: shown(measureNotify, notifyReport),
   pages: shown(measurePages, readsReport),
-  pebble: shown(measureComparison, (paint, compared, { databases }) => comparisonReport(paint, databases, compared)),
+  peers: shown(async (options, progress) => {
+    const compared = await measurePeers(options, progress)
+    if (compared.some(({ sides }) => sides.some(({ turns }) => turns.every((turn) => turn === undefined)))) {
+      process.exitCode = 1
+    }
+    return compared
+  }, comparisonReport),
   policy: shown(measurePolicy, (_, cost) => policyReport(cost)),
   processes: shown(measureProcesses, processesReport),
   queue: shown(measureQueue, queueReport),
@@ -135,7 +142,8 @@ if (offered === undefined) {
     await bench(process.argv.slice(2))
     process.exit()
   } catch (error) {
-    process.stderr.write(`bench: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`)
+    const isRefused = error instanceof ConfigRefused || !(error instanceof Error)
+    process.stderr.write(`bench: ${isRefused ? String(error) : error.stack ?? error.message}\n`)
     process.exit(1)
   }
 } else {
