@@ -9,9 +9,10 @@ import type { Options } from "./Options.ts"
 import type { Profile } from "./Probe.ts"
 import { profileProbe } from "./Probe.ts"
 import * as Procfs from "./Procfs.ts"
+import { provedConfiguration, provedProfile } from "./Proof.ts"
 import type { Paint } from "./Report.ts"
 import { table } from "./Report.ts"
-import { startService } from "./Service.ts"
+import { startService, waitsConfiguration } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
@@ -130,7 +131,7 @@ const measureOne = async (
   loader: Forked<typeof load>,
   progress: Progress
 ): Promise<Attribution> => {
-  const { extent, nodeWords, synchronous } = options
+  const { extent, isProved, nodeWords, synchronous, waits } = options
   const concurrency = options.concurrency.at(-1) ?? 1
   const cluster = name === "postgres" ? await startPostgres({ durable: true }) : undefined
   try {
@@ -141,14 +142,15 @@ const measureOne = async (
       synchronous,
       nodeWords: [...probe.nodeWords, ...nodeWords],
       isFromSource: true,
-      tls: await writePebbleFiles(temporaryDirectory())
+      tls: await writePebbleFiles(temporaryDirectory()),
+      configuration: waitsConfiguration(waits) + (isProved ? provedConfiguration(await loader.call("prove")) : "")
     })
-    await loader.call("target", service.directoryUrl)
+    await loader.call("target", isProved ? service.directoryOf(provedProfile) : service.directoryUrl)
     const run = async (length: Options["extent"]) => {
       await loader.call("prepare", concurrency + (length.issuances ?? (length.seconds ?? 0) * 250))
       await loader.call("connect", concurrency)
       const before = Procfs.threadsOf(service.pid)
-      const window = await loader.call("run", { ...length, concurrency })
+      const window = await loader.call("run", { ...length, concurrency, withProof: isProved })
       return { before, window, after: Procfs.threadsOf(service.pid) }
     }
     await run(extent.issuances === undefined ? warmUp : extent)
