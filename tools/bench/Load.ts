@@ -54,7 +54,7 @@ let clients: Array<Client> = []
 
 const ready = async (count: number): Promise<ReadonlyArray<Client>> => {
   if (target === undefined || directory === undefined) throw new Error("no server to turn to")
-  while (clients.length < count) clients.push(new Client(target, directory, binding))
+  while (clients.length < count) clients.push(new Client(target, directory))
   const chosen = clients.slice(0, count)
   await Promise.all(chosen.map((client) => client.begin()))
   return chosen
@@ -124,14 +124,25 @@ export const load = {
   /**
    * Runs one window with `concurrency` clients at once. At the end of the window, each client finishes the issuance or
    * the request that it has begun. Patient clients obey Retry-After. With proof, the clients answer the challenges. A
-   * refused issuance ends the window, unless `mayRefuse` is true.
+   * refused issuance ends the window, unless `mayRefuse` is true. `credential` binds the accounts instead of the
+   * binding of the server.
    */
   run: async (
-    { act = "issue", concurrency, isPatient = false, issuances, mayRefuse = false, seconds, withProof = false }:
+    {
+      act = "issue",
+      concurrency,
+      credential,
+      isPatient = false,
+      issuances,
+      mayRefuse = false,
+      seconds,
+      withProof = false
+    }:
       & Extent
       & {
         readonly act?: Act
         readonly concurrency: number
+        readonly credential?: { readonly kid: string; readonly hmacKey: string }
         readonly isPatient?: boolean
         readonly mayRefuse?: boolean
         readonly withProof?: boolean
@@ -142,6 +153,7 @@ export const load = {
     for (const client of chosen) {
       client.isPatient = isPatient
       client.proof = withProof ? proof : undefined
+      client.binding = credential === undefined ? binding : { kid: credential.kid, key: credential.hmacKey }
     }
     const acts: { readonly [A in Act]: (client: Client) => Promise<void> } = {
       issue: (client) => client.issue(),

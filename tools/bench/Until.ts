@@ -13,22 +13,24 @@ import type { Options } from "./Options.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Paint } from "./Report.ts"
 import { table } from "./Report.ts"
-import { startService } from "./Service.ts"
+import { runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Measures how long a client waits from newOrder to the chain. The name is proved by http-01, and the certificate is
- * signed by the service or relayed to a second instance.
+ * Measures how long a client waits from newOrder to the chain. The name is proved by http-01 or by a credential, and the
+ * certificate is signed by the service or relayed to a second instance.
  */
 
 /**
- * How long one kind of client waited for its certificates, in milliseconds. `way` says whether the service signed or
- * relayed.
+ * How long one kind of client waited for its certificates, in milliseconds. `way` says who signed, and what proved the
+ * name.
  */
 export interface Waits {
   readonly client: string
-  readonly way: string
+  readonly way: Way
   readonly count: number
+  /** Requests for each issuance. A client that is no program also makes an account each time. */
+  readonly requests: number
   readonly p50: number
   readonly p99: number
   /** The time of the whole program, if the client is a program. */
@@ -42,7 +44,19 @@ export interface UntilCertificate {
   readonly machineShare: number
 }
 
-const ways = ["signed here", "relayed"] as const
+const ways = ["http-01, signed here", "http-01, relayed", "credential, signed here"] as const
+
+type Way = typeof ways[number]
+
+/** The way with which the time and the requests of the others are compared. */
+const usual: Way = "http-01, signed here"
+
+const slugs: { readonly [W in Way]: string } = {
+  "http-01, signed here": "signed",
+  "http-01, relayed": "relayed",
+  "credential, signed here": "proved"
+}
+
 const counts = { eager: 100, patient: 20, certbot: 12, warmUp: 300 }
 
 const sorted = (values: ReadonlyArray<number>): ReadonlyArray<number> => values.toSorted((one, other) => one - other)
@@ -54,8 +68,7 @@ interface Ports {
   readonly certbot: number
 }
 
-const profileOf = (way: (typeof ways)[number], client: keyof Ports): string =>
-  `${way === "relayed" ? "relayed" : "signed"}-${client}`
+const profileOf = (way: Way, client: keyof Ports): string => `${slugs[way]}-${client}`
 
 const configurationOf = (ports: Ports, resolver: string, upstream: string): string =>
   [
@@ -67,7 +80,8 @@ const configurationOf = (ports: Ports, resolver: string, upstream: string): stri
         return [
           `[profiles.${profile}]\nenabled = true`,
           `[profiles.${profile}.challenge.http_01]\nport = ${ports[client]}`,
-          ...way === "relayed"
+          ...slugs[way] === "proved" ? [`[profiles.${profile}.eab]\nenabled = true`] : [],
+          ...slugs[way] === "relayed"
             ? [
               `[profiles.${profile}.signer]\nbackend = "relay"`,
               `[profiles.${profile}.signer.relay]\ndirectory_url = "${upstream}"\n`
@@ -81,29 +95,51 @@ const configurationOf = (ports: Ports, resolver: string, upstream: string): stri
 
 const isCertbotInstalled = (): boolean => spawnSync("certbot", ["--version"], { stdio: "ignore" }).error === undefined
 
+interface Credential {
+  readonly kid: string
+  readonly hmacKey: string
+}
+
+/** Makes a credential whose names need no challenge. */
+const makeCredential = (options: Parameters<typeof runCommand>[0]): Credential =>
+  JSON.parse(
+    runCommand(options, ["eab", "create", "--label", "bench", "--names", "**.example.org", "--prevalidated", "--json"])
+  ) as Credential
+
 const stampOf = (line: string): number => Date.parse(`${line.slice(0, 10)}T${line.slice(11, 23).replace(",", ".")}Z`)
 
-/** Returns the milliseconds from newOrder to the chain, which is the last answer, by the times in certbot's log. */
-const waitOf = (log: string): number => {
+/**
+ * Returns the milliseconds from newOrder to the chain, which is the last answer, by the times in certbot's log, and the
+ * number of requests of the run.
+ */
+const waitOf = (log: string): { readonly wait: number; readonly requests: number } => {
   const lines = log.split("\n")
   const ordered = lines.find((line) => /:Sending POST request to \S+\/new-?order/i.test(line))
   const answered = lines.findLast((line) => line.includes(":Received response:"))
   if (ordered === undefined || answered === undefined) {
     throw new Error(`certbot's log has no order:\n${log.slice(-2000)}`)
   }
-  return stampOf(answered) - stampOf(ordered)
+  const requests = lines.filter((line) => /:Sending (?:GET|HEAD|POST) request to /.test(line)).length
+  return { wait: stampOf(answered) - stampOf(ordered), requests }
 }
 
-/** Runs certbot once. Returns in milliseconds how long it waited, and how long the whole program took. */
+/** A run of certbot: how long it waited and how long the whole program took in milliseconds, and its requests. */
+interface CertbotRun {
+  readonly wait: number
+  readonly program: number
+  readonly requests: number
+}
+
 const runCertbot = async (
   directoryUrl: string,
-  { certificate, home, name, port }: {
+  { certificate, credential, home, name, port }: {
     readonly certificate: string
+    readonly credential: Credential | undefined
     readonly home: string
     readonly name: string
     readonly port: number
   }
-): Promise<{ readonly wait: number; readonly program: number }> => {
+): Promise<CertbotRun> => {
   rmSync(join(home, "logs"), { recursive: true, force: true })
   mkdirSync(join(home, "logs"), { recursive: true })
   const begun = performance.now()
@@ -114,6 +150,7 @@ const runCertbot = async (
     `${port}`,
     "--server",
     directoryUrl,
+    ...credential === undefined ? [] : ["--eab-kid", credential.kid, "--eab-hmac-key", credential.hmacKey],
     "-d",
     name
   ], {
@@ -127,7 +164,7 @@ const runCertbot = async (
   const program = performance.now() - begun
   const log = readFileSync(join(home, "logs/letsencrypt.log"), "utf8")
   if (code !== 0) throw new Error(`certbot ended with ${code}:\n${log.slice(-2000)}`)
-  return { wait: waitOf(log), program }
+  return { ...waitOf(log), program }
 }
 
 const measureOne = async (
@@ -143,8 +180,9 @@ const measureOne = async (
     const ports = { bare: httpPort, certbot: await freePort() }
     const tls = await writePebbleFiles(temporaryDirectory())
     const upstream = await startService({ databaseUrl: "sqlite://bench.db", synchronous, nodeWords })
+    const databaseUrl = await cluster?.createDatabase() ?? "sqlite://bench.db"
     const service = await startService({
-      databaseUrl: await cluster?.createDatabase() ?? "sqlite://bench.db",
+      databaseUrl,
       synchronous,
       nodeWords,
       tls,
@@ -153,22 +191,39 @@ const measureOne = async (
     })
     const before = Procfs.machineCpu()
     const waits: Array<Waits> = []
-    const add = (client: string, way: string, taken: ReadonlyArray<number>, program?: ReadonlyArray<number>) =>
+    const add = (
+      client: string,
+      way: Way,
+      { program, requests, taken }: {
+        readonly taken: ReadonlyArray<number>
+        readonly requests: number
+        readonly program?: ReadonlyArray<number>
+      }
+    ) =>
       waits.push({
         client,
         way,
         count: taken.length,
+        requests: requests / taken.length,
         p50: at(taken, 0.5),
         p99: at(taken, 0.99),
         program: program === undefined ? undefined : at(program, 0.5)
       })
+    const credential = makeCredential({ databaseUrl, synchronous, nodeWords, directory: service.directory })
     const countOf = (client: keyof typeof counts) => extent.issuances ?? counts[client]
     for (const way of ways) {
       await loader.call("target", service.directoryOf(profileOf(way, "bare")))
+      const bound = slugs[way] === "proved" ? credential : undefined
       const run = async (issuances: number, isPatient: boolean, concurrency: number) => {
         await loader.call("prepare", issuances)
-        await loader.call("run", { concurrency, issuances, isPatient, withProof: true })
-        return loader.call("ordered")
+        const { requests } = await loader.call("run", {
+          concurrency,
+          issuances,
+          isPatient,
+          withProof: true,
+          ...bound === undefined ? {} : { credential: bound }
+        })
+        return { taken: await loader.call("ordered"), requests }
       }
       progress(`${name}: warming up, ${way}`)
       await run(countOf("warmUp"), false, 8)
@@ -179,19 +234,24 @@ const measureOne = async (
       add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
       if (!isCertbotInstalled()) continue
       const home = temporaryDirectory()
-      const taken: Array<{ readonly wait: number; readonly program: number }> = []
+      const taken: Array<CertbotRun> = []
       for (let i = 0; i <= countOf("certbot"); i++) {
         progress(`${name}: certbot, ${way}, ${i} of ${countOf("certbot")}`)
         const one = await runCertbot(service.directoryOf(profileOf(way, "certbot")), {
           certificate: tls.certificate,
+          credential: bound,
           home,
-          name: `certbot-${i}.${way === "relayed" ? "relayed" : "signed"}.example.org`,
+          name: `certbot-${i}.${slugs[way]}.example.org`,
           port: ports.certbot
         })
         // The first run also makes an account and reads modules from the disk, so it does not count.
         if (i > 0) taken.push(one)
       }
-      add("certbot", way, taken.map(({ wait }) => wait), taken.map(({ program }) => program))
+      add("certbot", way, {
+        taken: taken.map(({ wait }) => wait),
+        requests: taken.reduce((sum, { requests }) => sum + requests, 0),
+        program: taken.map(({ program }) => program)
+      })
     }
     const after = Procfs.machineCpu()
     await service.stop()
@@ -216,22 +276,25 @@ export const measureUntilCertificate = async (
 
 /** Prints one table for each database. */
 export const untilReport = (paint: Paint, measured: ReadonlyArray<UntilCertificate>): string =>
-  measured.map(({ machineShare, name, waits }) =>
-    [
+  measured.map(({ machineShare, name, waits }) => {
+    const usually = (client: string) => waits.find((one) => one.client === client && one.way === usual)?.p50
+    return [
       paint.strong(
-        `From newOrder to the certificate on ${name === "sqlite" ? "SQLite" : "PostgreSQL"}, http-01, TLS; `
+        `From newOrder to the certificate on ${name === "sqlite" ? "SQLite" : "PostgreSQL"}, TLS; `
           + `machine in use to ${Math.round(machineShare * 100)} %`
       ),
       table(
         paint,
-        ["", "issuances", "ms p50", "p99", "program ms p50"],
-        waits.map(({ client, count, p50, p99, program, way }) => [
+        ["", "issuances", "requests", "ms p50", "p99", `to ${usual}`, "program ms p50"],
+        waits.map(({ client, count, p50, p99, program, requests, way }) => [
           `${way}, ${client}`,
           String(count),
+          requests.toFixed(1),
           paint.strong(p50.toFixed(0)),
           p99.toFixed(0),
+          (p50 / (usually(client) ?? Number.NaN)).toFixed(2),
           program === undefined ? "" : program.toFixed(0)
         ])
       )
     ].join("\n\n")
-  ).join("\n\n")
+  }).join("\n\n")
