@@ -83,6 +83,14 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.notInclude((yield* ask(`/ui/eab/${credential.kid}`, held)).text, "For clients")
     }))
 
+  test("name no other profile for a credential whose only profile is not served any more", ({ ask }) =>
+    Effect.gen(function*() {
+      const { credential } = yield* eab.create(cli, { label: "shop", profile: "gone" })
+      const told = yield* ask(`/ui/eab/${credential.kid}`, yield* entered({ ask }, "vera", "viewer"))
+      assert.include(told.text, "the profile gone is not served")
+      assert.notInclude(plain(told.text), "/directory")
+    }))
+
   test("count the orders of the last 24 hours, without renewals, and the accounts beside their limits", ({ ask }) =>
     Effect.gen(function*() {
       const scope = { ...noScope, ordersPerDay: 1000, maxAccounts: 7 }

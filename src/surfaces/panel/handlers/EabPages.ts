@@ -23,15 +23,18 @@ import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eab.eabStatuses }]
 
-/** Returns what clients of a profile that accepts a credential need. */
+/** Returns what clients of a profile that accepts a credential need. There is nothing if its only profile is not served. */
 const linesOf = (
   { profiles, server }: Config,
   { externalKid, kid, names, profile }: typeof Credential.Type,
   hmacKey: string = unknownKey
 ) => {
   const served = profiles.filter(({ enabled }) => enabled)
-  const accepting = served.find(({ eab, name }) => profile === undefined ? eab.enabled : name === profile) ?? served[0]
-  const directory = `${server.base_url}/profile/${accepting?.name ?? "default"}/directory`
+  const accepting = profile === undefined
+    ? served.find(({ eab }) => eab.enabled) ?? served[0]
+    : served.find(({ name }) => name === profile)
+  if (accepting === undefined) return []
+  const directory = `${server.base_url}/profile/${accepting.name}/directory`
   return clientLines({ directory, kid: externalKid ?? kid, hmacKey, names })
 }
 
