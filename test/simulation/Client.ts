@@ -1,13 +1,23 @@
 import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
+import type { Answer } from "../../src/engine/http/Message.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { signed, urlOf } from "../support/Handle.ts"
+import { permitsKind, permitsNames } from "./Grants.ts"
 import { accountKeyNamed } from "./Keys.ts"
 import { idOf, jsonOf, pathOf, patience, Session } from "./Session.ts"
 
 const hosts = ["a", "b", "c", "d", "e"].map((letter) => `${letter}.example.org`)
+/** What a client that was bound with a credential may order besides. */
+const furtherNames = ["f.deep.example.org", "g.deeper.deep.example.org", "*.deep.example.org", "*.example.org"]
+/** How often a client sends a finalize again that its credential does not permit, in the hope for a change. */
+const hopes = 2
 const serialOf = (certificate: X509Certificate): string => certificate.serialNumber.toLowerCase().replace(/^0+/, "")
+
+/** Returns whether an answer says that the credential of the account does not permit the order. */
+const isOutside = ({ body, status }: Answer): boolean =>
+  status >= 400 && /:(?:rejectedIdentifier|compound|invalidProfile)"/.test(String(body))
 
 /** A client that orders, proves, finalizes and revokes. Sometimes the client does something that is not allowed. */
 export class Client extends Session {
@@ -45,13 +55,26 @@ export class Client extends Session {
       return undefined
     })
 
+  /** Returns names and a kind, which the credential of the account often permits. */
+  #wanted(): { readonly names: ReadonlyArray<string>; readonly kind: string | undefined } {
+    const { grants, kinds, random } = this.at
+    const grant = grants.ofAccount(idOf(this.kid ?? ""))
+    const isObedient = grant !== undefined && random.chance(0.7)
+    const among = (grant === undefined ? hosts : [...hosts, ...furtherNames])
+      .filter((name) => !isObedient || permitsNames(grant, [name]))
+    const names = among.filter(() => random.chance(0.3))
+    if (names.length === 0) names.push(random.pick(among.length === 0 ? hosts : among))
+    const offered = kinds.filter((kind) => !isObedient || permitsKind(grant, kind))
+    return { names, kind: offered.length === 0 || random.chance(0.5) ? undefined : random.pick(offered) }
+  }
+
   readonly #order = Effect.gen({ self: this }, function*() {
     const { ledger, mischief, random } = this.at
-    const names = hosts.filter(() => random.chance(0.3))
-    if (names.length === 0) names.push(random.pick(hosts))
-    const answer = yield* this.post(this.target("/newOrder"), {
-      identifiers: names.map((value) => ({ type: "dns", value }))
-    })
+    const { kind, names } = this.#wanted()
+    const answer = yield* this.order(this.target("/newOrder"), {
+      identifiers: names.map((value) => ({ type: "dns", value })),
+      ...kind === undefined ? {} : { profile: kind }
+    }, { names, kind })
     const url = answer?.headers["location"]
     if (answer?.status !== 201 || typeof url !== "string") return
     const id = idOf(url)
@@ -62,26 +85,33 @@ export class Client extends Session {
     const proved = yield* this.#until(url, ["ready", "invalid"])
     if (proved?.status !== "ready") return
     if (random.chance(mischief / 2)) yield* this.post(pathOf(random.pick(authorizations)), { status: "deactivated" })
+    // The operator may change the credential in the meantime.
+    if (this.at.operator !== undefined && random.chance(0.5)) yield* this.pause(0, 8000)
 
     const keys = [accountKeyNamed(`leaf/${random.below(40)}`), accountKeyNamed(`leaf/${random.below(40)}`)]
     const ask = (key: AcmeKey) =>
-      Effect.map(
-        this.post(pathOf(finalize), {
-          csr: makeCsr({ names, key: key.privateKey }).csr.toString("base64url")
-        }),
-        (answer) => {
-          if (answer?.status !== 200) return
-          if (ledger.finalized.has(id)) this.at.violated(`the order ${id} was finalized twice`)
-          ledger.finalized.add(id)
+      Effect.gen({ self: this }, function*() {
+        for (let tries = 0; tries <= hopes; tries++) {
+          const csr = makeCsr({ names, key: key.privateKey }).csr.toString("base64url")
+          const answer = yield* this.order(pathOf(finalize), { csr }, { names, kind }, id)
+          if (answer?.status === 200) {
+            if (ledger.finalized.has(id)) this.at.violated(`the order ${id} was finalized twice`)
+            ledger.finalized.add(id)
+          }
+          if (answer === undefined || !isOutside(answer)) return true
+          yield* this.pause(0, 5000)
         }
-      )
+        return false
+      })
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
     // A client may withdraw an authorization of the names while the certificate is being signed.
     const withdrawing = random.chance(mischief)
       ? Effect.andThen(this.pause(0, 20), this.post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
       : Effect.void
-    yield* Effect.all([Effect.forEach(asking, ask, { concurrency: 2 }), withdrawing], { concurrency: 2 })
-    if (random.chance(mischief / 2)) return
+    const [mayEnd] = yield* Effect.all([Effect.forEach(asking, ask, { concurrency: 2 }), withdrawing], {
+      concurrency: 2
+    })
+    if (!mayEnd.includes(true) || random.chance(mischief / 2)) return
     const ended = yield* this.#until(url, ["valid", "invalid"])
     if (ended?.certificate === undefined) return
     const handed = yield* this.post(pathOf(ended.certificate), undefined)
@@ -95,7 +125,7 @@ export class Client extends Session {
     const known = ledger.certificates.get(id)
     if (known !== undefined && known !== serial) violated(`the order ${id} has the certificates ${known} and ${serial}`)
     ledger.certificates.set(id, serial)
-    if (leaf.subjectAltName !== names.map((name) => `DNS:${name}`).join(", ")) {
+    if (leaf.subjectAltName?.split(", ").toSorted().join() !== names.map((name) => `DNS:${name}`).toSorted().join()) {
       violated(`the certificate of the order ${id} is for ${leaf.subjectAltName}, not for ${names.join()}`)
     }
     if (!leaf.verify(new X509Certificate(ca).publicKey)) violated(`the certificate of the order ${id} does not verify`)
@@ -158,6 +188,11 @@ export class Client extends Session {
     if (!(yield* this.register)) return
     const errands = random.between(2, 6)
     for (let done = 0; done < errands; done++) {
+      // An account that may order nothing any more is given up.
+      if (this.at.grants.ofAccount(idOf(this.kid ?? ""))?.names?.length === 0 && random.chance(0.8)) {
+        this.key = this.nextKey()
+        if (!(yield* this.register)) return
+      }
       if (random.chance(0.2)) {
         yield* Effect.all([this.#order, random.chance(0.5) ? this.#order : this.#revoke], { concurrency: 2 })
       } else yield* this.#order

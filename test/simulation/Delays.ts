@@ -21,7 +21,7 @@ const signingMillis = 60_000
 const longestOf = (wait: string): number =>
   wait.startsWith("notify_deliver of ")
     ? longestWait + turnsOfOthers
-    : /^(?:signer_issue|orphan_revoke) of /.test(wait)
+    : /^(?:signer_issue|signer_issue_restricted|orphan_revoke) of /.test(wait)
     ? longestWait + signingMillis
     : longestWait
 

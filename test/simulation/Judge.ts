@@ -1,7 +1,11 @@
 import { fromBER } from "asn1js"
+import { X509Certificate } from "node:crypto"
 import { CertificateRevocationList } from "pkijs"
 import type { Facts } from "./Facts.ts"
 import { factsOf } from "./Facts.ts"
+import type { Grants } from "./Grants.ts"
+import { grantIn, grantText } from "./Grants.ts"
+import { trailFaults } from "./GrantTrail.ts"
 import type { Ledger } from "./Ledger.ts"
 import { lostIn, snapshotOf } from "./Loss.ts"
 import type { Program } from "./Program.ts"
@@ -14,19 +18,24 @@ import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid
  * no work is left, it compares the tables with the answers that clients got.
  */
 
+/** The tables whose rows are compared with their previous state. */
+type Moving = Exclude<keyof typeof queries, "credentials">
+
 /** A judge of one run, which calls `violated` with each violation. */
 export class Judge {
   readonly #store: () => Store
   readonly #ledger: Ledger
   readonly #facts: Facts
+  readonly #grants: Grants
   readonly #shown: ReadonlySet<string>
   readonly #program: Program
   /** Serial numbers of certificates that belong to no order, according to the log. */
   readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
+  readonly #furthestClock: () => number
   readonly #ended: (subject: string) => void
-  readonly #known: { readonly [table in keyof typeof queries]: Known } = {
+  readonly #known: { readonly [table in Moving]: Known } = {
     orders: new Map(),
     challenges: new Map(),
     authorizations: new Map(),
@@ -39,26 +48,31 @@ export class Judge {
     readonly store: () => Store
     readonly ledger: Ledger
     readonly facts: Facts
+    readonly grants: Grants
     readonly shown: ReadonlySet<string>
     readonly program: Program
     readonly violated: (what: string) => void
     /** Orders of this epoch second or earlier have expired, by the clock that is furthest ahead. */
     readonly lapsedBefore: () => number
+    /** Returns the latest time that any clock has shown, in milliseconds. */
+    readonly furthestClock: () => number
     /** Called with each order that has just got its certificate or failed, and each challenge that got its verdict. */
     readonly ended: (subject: string) => void
   }) {
     this.#store = options.store
     this.#ledger = options.ledger
     this.#facts = options.facts
+    this.#grants = options.grants
     this.#shown = options.shown
     this.#program = options.program
     this.#violated = options.violated
     this.#lapsedBefore = options.lapsedBefore
+    this.#furthestClock = options.furthestClock
     this.#ended = options.ended
   }
 
   #moved(
-    table: keyof typeof queries,
+    table: Moving,
     moves: { readonly [from: string]: ReadonlyArray<string> },
     changed: (row: Row, before: Row | undefined) => void
   ): void {
@@ -78,7 +92,8 @@ export class Judge {
 
   /** Compares the tables to which a transaction wrote with their state before the transaction. */
   committed(written: ReadonlySet<string>): void {
-    if (written.has("accounts")) this.#moved("accounts", { valid: ["deactivated", "revoked"] }, () => {})
+    if (written.has("eab_keys")) this.#grants.changed(this.#store().rows(queries.credentials))
+    if (written.has("accounts")) this.#accountsChanged()
     if (written.has("challenges")) {
       this.#moved("challenges", challengeMoves, (row, before) => {
         if (row["status"] === "valid" && before?.["status"] !== "valid" && !this.#shown.has(String(row["token"]))) {
@@ -88,7 +103,7 @@ export class Judge {
       })
     }
     if (written.has("authorizations")) this.#moved("authorizations", authorizationMoves, () => {})
-    if (written.has("orders")) this.#moved("orders", orderMoves, (row, before) => this.#orderChanged(row, before))
+    if (written.has("orders")) this.#ordersChanged()
     if (written.has("crls")) {
       this.#moved("crls", {}, (row, before) => {
         if (before === undefined || before["der"] === row["der"]) return
@@ -109,6 +124,7 @@ export class Judge {
     const after = snapshotOf(this.#store())
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
     // The judge forgets rows that the power cut lost, but remembers rows that were swept, because they existed.
+    this.#grants.undone(after)
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
       for (const [key, lost] of before[table]) {
         const row = after[table].get(key)
@@ -119,11 +135,49 @@ export class Judge {
     }
   }
 
+  #accountsChanged(): void {
+    const made: Array<Row> = []
+    this.#moved("accounts", { valid: ["deactivated", "revoked"] }, (row, before) => {
+      if (before === undefined) made.push(row)
+      else if (before["scope_lost"] !== null && before["scope_lost"] !== row["scope_lost"]) {
+        this.#violated(`the account ${uuid(String(row["id"]))} is not restricted any more by its deleted credential`)
+      }
+    })
+    this.#grants.registered(made)
+  }
+
+  #ordersChanged(): void {
+    const made: Array<Row> = []
+    const changed: Array<{ readonly row: Row; readonly before: Row | undefined }> = []
+    this.#moved("orders", orderMoves, (row, before) => {
+      if (before === undefined) made.push(row)
+      changed.push({ row, before })
+    })
+    this.#grants.placed(made)
+    for (const { before, row } of changed) this.#orderChanged(row, before)
+  }
+
+  #proofsOf(order: Row): ReadonlyArray<Row> {
+    return [...this.#known.authorizations.values()].filter((one) => one["order_id"] === order["id"])
+  }
+
+  /** Returns whether nothing has ended that an order needs until it is issued. */
+  #mayBeIssued(order: Row): boolean {
+    const proofs = this.#proofsOf(order)
+    return this.#known.accounts.get(String(order["account"]))?.["status"] === "valid" &&
+      !this.#grants.isLost(String(order["id"])) && proofs.length === order["names"] &&
+      proofs.every(({ status }) => status === "valid")
+  }
+
   #orderChanged(row: Row, before: Row | undefined): void {
+    if (row["status"] === "processing" && before?.["status"] !== "processing") this.#grants.finalized(String(row["id"]))
     const name = uuid(String(row["id"]))
     if (before?.["status"] === "processing" && row["status"] !== "processing") this.#ended(name)
+    if (row["is_withdrawn"] === 1 && before?.["status"] !== "invalid" && this.#mayBeIssued(row)) {
+      this.#violated(`the order ${name} was withdrawn, although its account and all of its authorizations are valid`)
+    }
     if (row["status"] === "valid" && before?.["status"] !== "valid") {
-      const proofs = [...this.#known.authorizations.values()].filter((one) => one["order_id"] === row["id"])
+      const proofs = this.#proofsOf(row)
       if (proofs.length !== row["names"]) {
         this.#violated(
           `the order ${name} was issued with ${proofs.length} authorizations for ${String(row["names"])} names`
@@ -136,7 +190,10 @@ export class Judge {
       if (this.#known.accounts.get(String(row["account"]))?.["status"] !== "valid") {
         this.#violated(`the order ${name} was issued to an account that is not valid`)
       }
-      if (row["has_certificate"] !== 1) this.#violated(`the order ${name} is valid without a certificate`)
+      const [found] = this.#store().rows(`SELECT certificate FROM orders WHERE id = x'${String(row["id"])}'`)
+      const chain = found?.["certificate"]
+      if (typeof chain !== "string") this.#violated(`the order ${name} is valid without a certificate`)
+      else this.#grants.issued(String(row["id"]), String(row["kind"]), new X509Certificate(chain))
     }
     // The sweep ends an unfinished order, and only because of its age.
     const isLapsed = (before?.["status"] === "pending" || before?.["status"] === "ready") &&
@@ -160,7 +217,7 @@ export class Judge {
       SELECT 'order' AS what, ${
       id("id")
     } AS id FROM orders WHERE status = 'processing' AND NOT EXISTS (SELECT 1 FROM jobs
-        WHERE jobs.kind = 'signer_issue' AND jobs.status IN ('ready', 'running') AND jobs.dedup_key =
+        WHERE jobs.kind IN ('signer_issue', 'signer_issue_restricted') AND jobs.status IN ('ready', 'running') AND jobs.dedup_key =
           lower(substr(hex(orders.id), 1, 8) || '-' || substr(hex(orders.id), 9, 4) || '-' || substr(hex(orders.id), 13, 4)
             || '-' || substr(hex(orders.id), 17, 4) || '-' || substr(hex(orders.id), 21)))
       UNION ALL
@@ -243,6 +300,7 @@ export class Judge {
     this.#facts.areTold()
     this.#holdsCrl()
     this.#holdsOrphans()
+    for (const fault of trailFaults(this.#store())) this.#violated(fault)
   }
 
   /** Records that an authorization was lost through no fault of the service. */
@@ -303,6 +361,14 @@ export class Judge {
     for (const [order, serial] of ledger.certificates) {
       if (bare(orders.get(hex(order))?.["cert_serial"]) !== serial) this.#violated(`the certificate ${serial} is lost`)
     }
+    const grants = new Map(this.#store().rows(queries.credentials).map((row) => [String(row["id"]), grantIn(row)]))
+    for (const [kid, grant] of ledger.grants) {
+      const found = grants.get(hex(kid))
+      if (found === undefined || grantText(found) !== grant) {
+        this.#violated(`the change of the credential ${kid} is lost`)
+      }
+    }
+    for (const kid of ledger.deleted) if (grants.has(hex(kid))) this.#violated(`the credential ${kid} is back`)
     const serials = [...orders.values()].flatMap(({ cert_serial }) => cert_serial === null ? [] : [bare(cert_serial)])
     if (new Set(serials).size < serials.length) this.#violated("two certificates have one serial number")
     const revoked = new Set(
@@ -320,8 +386,10 @@ export class Judge {
       this.#violated(`the certificate ${String(serial)} is revoked and not on the revocation list`)
     }
     const rows = this.#store().rows("SELECT serial FROM revocations").map(({ serial }) => bare(serial))
-    for (const { cert_serial, revoked_at } of this.#known.orders.values()) {
-      if (revoked_at !== null && !rows.includes(bare(cert_serial))) {
+    // The revocation of a certificate that has expired is forgotten once a list contained it.
+    const expired = Math.floor(this.#furthestClock() / 1000)
+    for (const { cert_not_after, cert_serial, revoked_at } of this.#known.orders.values()) {
+      if (revoked_at !== null && Number(cert_not_after) >= expired && !rows.includes(bare(cert_serial))) {
         this.#violated(`the revoked certificate ${String(cert_serial)} is in no list`)
       }
     }

@@ -12,6 +12,10 @@ export class Ledger {
   readonly certificates = new Map<string, string>()
   /** Serial numbers of certificates whose revocation was answered. */
   readonly revoked = new Set<string>()
+  /** What a credential permits since the last change that was acknowledged, unless a later one was not. */
+  readonly grants = new Map<string, string>()
+  /** Credentials whose deletion was acknowledged. */
+  readonly deleted = new Set<string>()
   /** Every nonce that was handed out. */
   readonly nonces = new Set<string>()
   /** Nonces of accepted requests. */
@@ -20,6 +24,6 @@ export class Ledger {
   /** The number of answers that the service must keep. */
   get acknowledged(): number {
     return this.accounts.size + this.deactivated.size + this.orders.size + this.finalized.size +
-      this.certificates.size + this.revoked.size
+      this.certificates.size + this.revoked.size + this.grants.size + this.deleted.size
   }
 }

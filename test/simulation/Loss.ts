@@ -1,3 +1,4 @@
+import { grantIn, grantText } from "./Grants.ts"
 import type { Ledger } from "./Ledger.ts"
 import type { Row, Store } from "./Store.ts"
 import type { Known } from "./Tables.ts"
@@ -16,6 +17,7 @@ export const snapshotOf = ({ rows }: Store): Snapshot => ({
   challenges: byId(rows(queries.challenges)),
   authorizations: byId(rows(queries.authorizations)),
   accounts: byId(rows(queries.accounts)),
+  credentials: byId(rows(queries.credentials)),
   crls: byId(rows(queries.crls)),
   nonces: new Set(rows("SELECT value FROM nonces").map(({ value }) => String(value)))
 })
@@ -53,6 +55,15 @@ export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): Reado
       ({ orders }) =>
         [...orders.values()].some((row) => row["revoked_at"] !== null && bare(row["cert_serial"]) === serial)
     )
+  }
+  for (const [kid, grant] of ledger.grants) {
+    hold(`the change of the credential ${kid}`, ({ credentials }) => {
+      const row = credentials.get(hex(kid))
+      return row !== undefined && grantText(grantIn(row)) === grant
+    })
+  }
+  for (const kid of ledger.deleted) {
+    hold(`the end of the credential ${kid}`, ({ credentials }) => !credentials.has(hex(kid)))
   }
   // A used nonce must not be valid again.
   for (const nonce of ledger.spent) {

@@ -18,6 +18,7 @@ import { ownerOf } from "../../src/engine/queue/Workers.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
+import { knownWords } from "../../src/operations/OlderProcesses.ts"
 import * as crl from "../../src/operations/work/crl/ListPublication.ts"
 import { takeBack } from "../../src/operations/work/crl/ServedLists.ts"
 import { recover } from "../../src/operations/work/Sweeps.ts"
@@ -192,7 +193,9 @@ export const startMember = (installation: Installation, process: Process, roles:
     yield* Effect.gen(function*() {
       // The program also ends by itself if a loop cannot be restarted.
       yield* Effect.forkScoped(Effect.flatMap(Loops, ({ givenUp }) => Effect.map(givenUp, () => process.kill())))
-      yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: "0" }))
+      yield* Layer.build(
+        workers.presence({ owner, roles: rolesText(roles), version: "0", knows: knownWords.join(" ") })
+      )
       const runner = roles.has("worker") ? yield* working : undefined
       if (roles.has("acme")) {
         const scope = yield* Effect.scope

@@ -12,14 +12,17 @@ import { Client } from "./Client.ts"
 import { Delays } from "./Delays.ts"
 import { Facts } from "./Facts.ts"
 import { Flood } from "./Flood.ts"
+import { Grants } from "./Grants.ts"
 import { Holds, mayBegin } from "./Holds.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
 import { Machine } from "./Machine.ts"
 import type { Installation, Member } from "./Member.ts"
 import { startMember } from "./Member.ts"
+import { kindNames, kindsToml } from "./OfferedKinds.ts"
 import { Random } from "./Random.ts"
 import { receiverNames, Receivers, receiversToml } from "./Receivers.ts"
+import { never, ScopeOperator } from "./ScopeOperator.ts"
 import type { Surroundings } from "./Session.ts"
 import { openStore, plantedDefect } from "./Store.ts"
 import { climateOf, latestMillis, Weather } from "./Weather.ts"
@@ -36,6 +39,8 @@ export interface Outcome {
   /** The number of answers whose facts the service must keep. */
   readonly acknowledged: number
   readonly certificates: number
+  /** The number of committed changes of credentials. */
+  readonly changes: number
   /** The number of notifications that arrived, without repetitions. */
   readonly notified: number
   readonly faults: { readonly [fault: string]: number }
@@ -48,6 +53,7 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
   ["acme,worker", "acme,worker"],
   ["acme", "acme", "worker", "worker"]
 ]
+const profileNames = ["default", "other"]
 const mostSteps = 2_000_000
 const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
@@ -99,6 +105,10 @@ export const simulate = async (
   const world = new World(machine, random("world"), climate.malice)
   const ledger = new Ledger()
   const facts = new Facts(receiverNames, violated)
+  const issuing = random("issuing")
+  const [hasKinds, hasCredentials] = [issuing.chance(0.5), !climate.isFlooded && issuing.chance(0.6)]
+  const kinds = hasKinds ? kindNames : kindNames.slice(0, 1)
+  const grants = new Grants({ violated, kinds, never })
   const syncs = random("syncs")
   const isGrouped = syncs.chance(0.5)
   const slowestSync = isGrouped ? syncs.pick([5, 50, 500]) : 0
@@ -111,6 +121,7 @@ export const simulate = async (
     members: () => [...members.values()].filter(({ process }) => process.isAlive),
     cutPower: () => {
       for (const { process } of members.values()) process.kill()
+      operator.kill()
       judge.outlives(() => machine.note(`${store.cut((limit) => cuts.below(limit))} commits are gone`))
     },
     spoil: (key) => {
@@ -132,10 +143,12 @@ export const simulate = async (
     store: () => store,
     ledger,
     facts,
+    grants,
     shown: world.shown,
     program: world.program,
     violated,
     lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds,
+    furthestClock: () => weather.furthestClock(),
     ended: (subject) => holds.ended(subject, machine.now)
   })
   const settings = random("settings")
@@ -161,6 +174,9 @@ retention_days = 0
 finalize_wait_ms = ${finalizeWait}
 [nonce]
 ttl_seconds = ${nonceSeconds}
+[eab]
+enabled = ${hasCredentials}
+${hasKinds ? kindsToml : ""}
 ${receiversToml}`)
   const reloads = (areHeld ? [0, 1] : [0]).map(() =>
     areHeld ? configWith(waits.pick(heldMillis), waits.pick(heldMillis)) : configWith(0, 0)
@@ -184,7 +200,7 @@ ${receiversToml}`)
     config,
     reloads,
     unanswered: (process, { path }) => violated(`${process.name} never answered ${path}`),
-    profiles: ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
+    profiles: profileNames.map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
     store,
     world,
     receivers: new Receivers({ machine, random: random("receivers"), world, facts }),
@@ -197,6 +213,20 @@ ${receiversToml}`)
       }
     }
   }
+
+  const operator = new ScopeOperator({
+    seed,
+    machine,
+    random: random("operator"),
+    store,
+    config,
+    grants,
+    ledger,
+    profiles: profileNames,
+    kinds,
+    skew: () => weather.hostSkew,
+    violated
+  })
 
   // Each process is started again after its end.
   const restarts = random("restarts")
@@ -224,6 +254,10 @@ ${receiversToml}`)
       random: own,
       world,
       ledger,
+      grants,
+      operator: hasCredentials ? operator : undefined,
+      // A client may name a kind only if there are several.
+      kinds: hasKinds ? kinds : [],
       mischief: climate.mischief,
       ca: readFileSync(join(directory, "ca.pem"), "utf8"),
       note: (line) => machine.note(line),
@@ -265,6 +299,12 @@ ${receiversToml}`)
   if (climate.isFlooded) {
     const workers = topology.filter((roles) => roles.includes("worker")).length
     live(new Flood(surroundingsOf("flood"), workers * floodOf).life)
+  }
+
+  if (hasCredentials) {
+    clients.fork(operator.life(() => atWork === 0)).addObserver((exit) => {
+      if (Exit.isFailure(exit)) violated(`the operator failed: ${String(exit.cause)}`)
+    })
   }
 
   const between = () => {
@@ -326,6 +366,7 @@ ${receiversToml}`)
     steps: machine.steps,
     acknowledged: ledger.acknowledged,
     certificates: ledger.certificates.size,
+    changes: grants.changes,
     notified: facts.arrived,
     faults: weather.faults,
     violations

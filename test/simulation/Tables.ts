@@ -42,12 +42,18 @@ export const bare = (serial: unknown): string => String(serial).toLowerCase().re
 export const queries = {
   orders: `SELECT ${id("id")} AS id, ${
     id("account_id")
-  } AS account, status, cert_serial, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
-    certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
+  } AS account, status, identifiers, coalesce(kind, 'default') AS kind, cert_serial, cert_not_after, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
+    error IS NOT NULL AS has_error, coalesce(error LIKE '%was withdrawn before%', 0) AS is_withdrawn FROM orders`,
   // A validation that is given up is a failure of the service, about which no notification is sent.
   challenges: `SELECT ${id("id")} AS id, token, status,
     status = 'invalid' AND error NOT LIKE '%:serverInternal%' AS is_refused FROM challenges`,
   authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,
-  accounts: `SELECT ${id("id")} AS id, status, hex(pubkey) AS pubkey FROM accounts`,
+  accounts: `SELECT ${id("id")} AS id, status, hex(pubkey) AS pubkey, ${
+    id("eab_kid")
+  } AS kid, scope_lost, created_at FROM accounts`,
+  credentials: `SELECT ${
+    id("kid")
+  } AS id, status, names, wildcards, kinds, validity_seconds, orders_per_day, max_accounts,
+    expires_at, prevalidated FROM eab_keys`,
   crls: `SELECT issuer AS id, crl_number, hex(der) AS der FROM crls`
 } as const

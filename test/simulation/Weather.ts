@@ -65,6 +65,8 @@ export class Weather implements Mishaps {
   // database.
   #stalledUntil = 0
   #lateUntil = 0
+  /** The most milliseconds that any clock has been ahead. */
+  #mostAhead = 0
   #troubledUntil: number
 
   constructor(given: {
@@ -169,6 +171,11 @@ export class Weather implements Mishaps {
     return this.#machine.now + Math.max(this.hostSkew, ...this.#members().map(({ process }) => process.skew))
   }
 
+  /** Returns the latest time that any clock of the run can have shown so far, in milliseconds. */
+  furthestClock(): number {
+    return this.#machine.now + this.#mostAhead
+  }
+
   /** Returns whether a fault may have caused a failure. Otherwise the service caused the failure. */
   excuses(process: Process, begun: number): boolean {
     return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
@@ -176,6 +183,11 @@ export class Weather implements Mishaps {
 
   #stalls(millis: number): void {
     this.#stalledUntil = Math.max(this.#stalledUntil, this.#machine.now + millis + recoveryMillis)
+  }
+
+  #setSkew(process: Process, skew: number): void {
+    process.skew = skew
+    this.#mostAhead = Math.max(this.#mostAhead, skew)
   }
 
   #jump(process: Process): void {
@@ -186,10 +198,11 @@ export class Weather implements Mishaps {
     const jumped = (skew: number) => set(isAhead ? skew + millis : skew - millis)
     const isHost = this.#random.chance(0.5)
     this.#struck(`clock jumped ${isAhead ? "ahead" : "back"}`, isHost ? undefined : process)
-    if (!isHost) process.skew = jumped(process.skew)
+    if (!isHost) this.#setSkew(process, jumped(process.skew))
     else {
       this.hostSkew = jumped(this.hostSkew)
-      for (const member of this.#members()) member.process.skew = this.hostSkew
+      this.#mostAhead = Math.max(this.#mostAhead, this.hostSkew)
+      for (const member of this.#members()) this.#setSkew(member.process, this.hostSkew)
     }
   }
 
@@ -217,8 +230,7 @@ export class Weather implements Mishaps {
         return member.terminate()
       case "skew":
         this.#struck("clock skewed", process)
-        process.skew = this.#random.between(-300_000, 300_000)
-        return
+        return this.#setSkew(process, this.#random.between(-300_000, 300_000))
       case "jump":
         return this.#jump(process)
       case "cut":

@@ -78,6 +78,7 @@ const report = (outcomes: ReadonlyArray<Outcome>): string => {
     `${outcomes.length} seeds, ${sum(outcomes, ({ steps }) => steps)} steps, ` +
     `${sum(outcomes, ({ acknowledged }) => acknowledged)} answers held to, ` +
     `${sum(outcomes, ({ certificates }) => certificates)} certificates, ` +
+    `${sum(outcomes, ({ changes }) => changes)} changes of credentials, ` +
     `${sum(outcomes, ({ notified }) => notified)} notifications`,
     `faults: ${[...faults].sort().map(([fault, times]) => `${fault} ${times}`).join(", ")}`,
     ...failing.slice(0, 10).flatMap(({ seed, violations }) => [
