@@ -193,6 +193,84 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
 const partitioned = (statement, params) =>
   Effect.map(all(statement, params), (readable) => ({ readable, unreadable: [] }))
 `
+  },
+  {
+    name: "what a credential permits is not read again at finalize",
+    file: "src/operations/acme/Finalize.ts",
+    guard: "  yield* refuseOutside(caller, order, scope, kind)\n",
+    without: ""
+  },
+  {
+    name: "the accounts of a deleted credential may order anything",
+    file: "src/operations/operator/Eab.ts",
+    guard: "    if (names !== undefined) yield* eabScopes.loseScope(kid, yield* currentSeconds)\n",
+    without: ""
+  },
+  {
+    name: "an order is issued although its credential was deleted since its finalize",
+    file: "src/store/orders/OrderRows.ts",
+    guard: "c.status = 'valid' AND c.scope_lost IS NULL)`",
+    without: "c.status = 'valid')`"
+  },
+  {
+    name: "names are covered whatever the credential says",
+    file: "src/operations/acme/Orders.ts",
+    guard: "  if (outside !== undefined) return yield* rejected(outside, names)\n",
+    without: ""
+  },
+  {
+    name: "a kind is given whatever the credential says",
+    file: "src/operations/acme/Scope.ts",
+    guard: "filter((name) => kinds === undefined || kinds.includes(name))",
+    without: "filter(() => kinds === undefined || kinds.length > 0)"
+  },
+  {
+    name: "a certificate lives as long as its kind says, whatever the credential says",
+    file: "src/operations/work/Issuance.ts",
+    guard: "kind: boundedKind(kind, order.validityBound),",
+    without: "kind: order.validityBound === undefined ? boundedKind(kind, undefined) : kind,"
+  },
+  {
+    name: "a credential proves its names although it does not say so",
+    file: "src/operations/acme/Scope.ts",
+    guard: "  prevalidated === true && names !== undefined\n",
+    without: "  prevalidated !== false && names !== undefined\n"
+  },
+  {
+    name: "the orders of a credential are counted before, not with, the next one",
+    file: "src/operations/acme/Orders.ts",
+    guard: "        if (exhausted !== undefined) return exhausted\n        yield* accounts.lock",
+    without: "        yield* accounts.lock"
+  },
+  {
+    name: "a credential may bind an account more at each of two requests at once",
+    file: "src/operations/acme/Binding.ts",
+    guard: "return credential !== undefined && (yield* exhaustion(credential, now)) === undefined",
+    without: "return credential !== undefined"
+  },
+  {
+    name: "a credential binds accounts after its end",
+    file: "src/operations/acme/Binding.ts",
+    guard: "if (expiresAt !== undefined && now >= expiresAt) return \"expired\"",
+    without: "if (expiresAt !== undefined && now < 0) return \"expired\""
+  },
+  {
+    name: "a pattern for any depth covers one label",
+    file: "src/domain/CredentialScope.ts",
+    guard: "return name.endsWith(pattern.slice(2)) && name.length > pattern.length - 2\n",
+    without: "return name.slice(name.indexOf(\".\")) === pattern.slice(2)\n"
+  },
+  {
+    name: "an order with any credential is withdrawn as if the credential were deleted",
+    file: "src/operations/work/Issuance.ts",
+    guard: "order.scopeLost !== undefined ||",
+    without: "order.eabKid !== undefined ||"
+  },
+  {
+    name: "the audit trail says of a change only what it has led to",
+    file: "src/operations/operator/Eab.ts",
+    guard: "before: statedScope(before), after: statedScope(after)",
+    without: "before: statedScope(after), after: statedScope(after)"
   }
 ]
 
