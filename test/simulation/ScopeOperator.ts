@@ -6,6 +6,7 @@ import { Queue } from "../../src/engine/queue/Queue.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
 import * as eab from "../../src/operations/operator/Eab.ts"
+import * as eabDeletion from "../../src/operations/operator/EabDeletion.ts"
 import { Notifier } from "../../src/services/notify/Notifier.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { madeAt } from "../support/LocalCa.ts"
@@ -196,7 +197,7 @@ export class ScopeOperator {
       const { grants, ledger } = this.#at
       if (grants.present(kid) === undefined) return Effect.void
       ledger.grants.delete(kid)
-      return Effect.map(eab.remove(atKeyboard, kid, "keep"), () => void ledger.deleted.add(kid))
+      return Effect.map(eabDeletion.remove(atKeyboard, kid, "keep"), () => void ledger.deleted.add(kid))
     })
   }
 
