@@ -2,10 +2,11 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AcmeSession } from "../../support/AcmeSession.ts"
+import { makeCsr } from "../../support/Csr.ts"
 import { leafOf, verifyChain } from "../../support/Openssl.ts"
 import { freePort } from "../../support/Ports.ts"
 import type { Server } from "../../support/Server.ts"
-import { runToEnd, startServer } from "../../support/Server.ts"
+import { startServer } from "../../support/Server.ts"
 import type { Names, Workplace } from "../Client.ts"
 import { apache, apacheUntil } from "../clients/Apache.ts"
 import { caddyOfPypi, caddyUntil } from "../clients/Caddy.ts"
@@ -37,9 +38,6 @@ export const kindCommands: ReadonlyArray<string> = [
 
 const [serverAuth, clientAuth] = ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]
 const daySeconds = 86_400
-
-/** How long a start may take until it is refused. */
-const longestStartMillis = 60_000
 
 /** The lifetimes of the profiles of Pebble, in seconds. */
 const lives = { classic: 90 * daySeconds, shortlived: 6 * daySeconds }
@@ -212,17 +210,31 @@ const byPebble = async ({ quote, server }: Stage): Promise<void> => {
   }
 }
 
-/** Starts the service with a kind whose profile Pebble does not offer. */
+/**
+ * Starts the service with a kind whose profile Pebble does not offer. The log says so, the other kind can be issued, and
+ * an order of this kind ends.
+ */
 const unofferedByPebble = async ({ pebbleUrl, quote, trusted }: Stage): Promise<void> => {
-  const { code, records, stderr } = await runToEnd(["serve"], {
-    config: relayed(pebbleUrl, "longlived"),
-    env: { NODE_EXTRA_CA_CERTS: trusted }
-  }, longestStartMillis)
-  const said = [stderr, ...records.map((record) => JSON.stringify(record))].join("\n")
-  const refusal =
-    "certificates.kinds.short.upstream: the upstream offers no profile longlived, but classic, shortlived."
-  quote(lineWith(said, refusal))
-  equal(code, 1, "the exit code")
+  const server = await startServer({ config: relayed(pebbleUrl, "longlived"), env: { NODE_EXTRA_CA_CERTS: trusted } })
+  try {
+    const { fields } = await server.waitForEvent("profile_kind_unoffered")
+    const refusal =
+      "certificates.kinds.short.upstream: the upstream offers no profile longlived, but classic, shortlived."
+    equal(fields["error"], refusal, "the log")
+    const session = await AcmeSession.open(server.profileUrl("relayed"))
+    await session.register()
+    await session.issue([`other.relayed.${zone}`], new Map(), { more: { profile: "long" } })
+    const names = [`unoffered.relayed.${zone}`]
+    const { body, url } = await session.newOrder(names, { profile: "short" })
+    await session.authorize(body, new Map())
+    await session.finalize(body, makeCsr({ names }).csr)
+    const { error, status } = await session.awaitOrder(url, ["valid", "invalid"])
+    equal(status, "invalid", "the order")
+    quote(`${refusal} An order of it ends: ${JSON.stringify(error)}`)
+    session.close()
+  } finally {
+    await server.dispose()
+  }
 }
 
 interface Part {
