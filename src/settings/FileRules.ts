@@ -114,7 +114,8 @@ export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
         cert_path: local_ca.cert_path,
         key_path: local_ca.key_path,
         crl_path: local_ca.crl_path,
-        ...local_ca.crl_der_path === "" ? {} : { crl_der_path: local_ca.crl_der_path }
+        ...local_ca.crl_der_path === "" ? {} : { crl_der_path: local_ca.crl_der_path },
+        ...local_ca.key_passphrase_file === "" ? {} : { key_passphrase_file: local_ca.key_passphrase_file }
       })
     ),
     ...accountFiles(subject),

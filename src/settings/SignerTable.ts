@@ -45,6 +45,11 @@ export const signer = Schema.Struct({
       path,
       "CA key, PEM. If neither the certificate nor the key exists, the service makes both."
     ),
+    key_passphrase_file: text(
+      "",
+      orEmpty(path),
+      "File with the passphrase of the CA key, which is then encrypted PKCS#8. If the service makes the key, it encrypts the key. Empty: the key is not encrypted."
+    ),
     key_type: word(
       "ecdsa-p256",
       { offered: ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"] },

@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs"
+import { X509Certificate } from "node:crypto"
+import { chmodSync, readFileSync, unlinkSync, writeFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer } from "../support/Databases.ts"
@@ -17,6 +18,27 @@ describe("docs/signers.md", () => {
       assert.match(await place.succeed("profiles"), /^web .*\/profile\/web\/directory /m)
     }
   )
+
+  it("has a command that encrypts the key of the CA, with which the CA then signs", async () => {
+    await builtServer()
+    const place = await Place.make()
+    const [body = ""] = bodiesOf("docs/signers.md", "toml")
+    writeFileSync(place.at("ca-passphrase"), "correct horse\n", { mode: 0o600 })
+    writeFileSync(place.at("config.toml"), "[challenge]\nbypass = true\n[profiles.web]\n")
+    await (await place.serve("serve", settled)).stop()
+    await place.succeed("encryptKey")
+    chmodSync(place.at("ca.encrypted.key"), 0o600)
+    unlinkSync(place.at("ca.key"))
+    writeFileSync(place.at("config.toml"), `[challenge]\nbypass = true\n${body}`)
+    const serving = await place.serve("serve", settled)
+    const session = await AcmeSession.open(`http://localhost:${place.port}/profile/web/directory`)
+    await session.register()
+    const { chain } = await session.issue(["encrypted.example"], new Map())
+    const issuer = new X509Certificate(readFileSync(place.at("ca.pem")))
+    assert.isTrue(new X509Certificate(chain).verify(issuer.publicKey))
+    session.close()
+    await serving.stop()
+  })
 
   it("has commands that register with a credential, and show the orders at the upstream CA", async () => {
     await builtServer()

@@ -132,6 +132,7 @@ export const linesOf = {
     crlRevoke: "acme-svc crl revoke ISSUER SERIAL --reason 4 --yes"
   },
   signers: {
+    encryptKey: "openssl pkcs8 -topk8 -v2 aes-256-cbc -in ca.key -out ca.encrypted.key -passout file:ca-passphrase",
     upstreamRegister: "acme-svc upstream register --profile web --eab-kid KID --eab-hmac-key-file HMAC_FILE",
     upstreamShow: "acme-svc upstream show --profile web",
     upstreamOrdersFailed: "acme-svc upstream order list --status invalid",

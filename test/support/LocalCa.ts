@@ -48,6 +48,7 @@ export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] =>
 export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {}): LocalCaSettings => ({
   cert_path: join(directory, "ca.pem"),
   key_path: join(directory, "ca.key"),
+  key_passphrase_file: "",
   key_type: "ecdsa-p256",
   subject: {
     common_name: "Test CA",

@@ -107,6 +107,7 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
   const { ca, key: caKey } = await Effect.runPromise(loadForSigning({
     cert_path: join(caDirectory, "ca.pem"),
     key_path: join(caDirectory, "ca.key"),
+    key_passphrase_file: "",
     key_type: "ecdsa-p256",
     subject: { common_name: "", organization: "", organizational_unit: "", country: "", state: "", locality: "" }
   }))

@@ -30,15 +30,20 @@ const CA_CONSTRAINTS = extension(
 
 const VALIDITY_DAYS = 3653
 
-/** Returns a new self-signed CA. `now` is in epoch seconds, and `serial` comes from `serialFrom`. */
-export const generateCa = ({ keyType, now, serial, subject }: {
+/**
+ * Returns a new self-signed CA. `now` is in epoch seconds, and `serial` comes from `serialFrom`. If there is a
+ * passphrase, the key is encrypted with it.
+ */
+export const generateCa = ({ keyType, now, passphrase, serial, subject }: {
   readonly keyType: CaKeyType
+  readonly passphrase?: string | undefined
   readonly subject: CaSubject
   readonly now: number
   readonly serial: Uint8Array
 }): Effect.Effect<CertificatePair, NotSigned | UnsupportedIssuer> =>
   generateSelfSigned({
     keyType,
+    passphrase,
     now,
     serial,
     validityDays: VALIDITY_DAYS,

@@ -220,12 +220,12 @@ const readPrivateKey = (pem: string, passphrase: string | undefined): Result.Res
   if (isEncrypted(block)) {
     return unusable(
       passphrase === undefined
-        ? "the CA key is encrypted; signer.local_ca.key.passphrase_file names the file of its passphrase"
+        ? "the CA key is encrypted; signer.local_ca.key_passphrase_file names the file of its passphrase"
         : "the CA key is encrypted in an old form; write it as PKCS#8 (openssl pkcs8 -topk8 -v2 aes-256-cbc)"
     )
   }
   if (passphrase !== undefined) {
-    return unusable("the CA key is not encrypted, but signer.local_ca.key.passphrase_file is set")
+    return unusable("the CA key is not encrypted, but signer.local_ca.key_passphrase_file is set")
   }
   const form = keyForms[block.label]
   if (form === undefined) return unusable(`the CA key file holds a ${block.label}, not a private key`)

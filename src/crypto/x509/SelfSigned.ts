@@ -10,7 +10,7 @@ import { signCertificate } from "./Leaf.ts"
 /** `signer.local_ca.key_type`: the type of a generated key. */
 export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
 
-/** A certificate and its key in the form of their files: one CERTIFICATE block, and one unencrypted PKCS#8 block. */
+/** A certificate and its key in the form of their files: one CERTIFICATE block, and one PKCS#8 block. */
 export interface CertificatePair {
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -36,8 +36,13 @@ const generateKey = (
     else generateKeyPair("rsa", { modulusLength: Number(type.slice(4)), publicExponent: 65537 }, done)
   })
 
-/** Returns a private key as unencrypted PKCS#8 PEM. */
-export const privateKeyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
+/** Returns a private key as PKCS#8 PEM. With a passphrase it is encrypted by PBES2 with AES-256-CBC (RFC 8018). */
+export const privateKeyPem = (key: KeyObject, passphrase?: string): string =>
+  key.export({
+    type: "pkcs8",
+    format: "pem",
+    ...passphrase === undefined ? {} : { cipher: "aes-256-cbc", passphrase }
+  }).toString()
 
 const BACKDATE_SECONDS = 3600
 
@@ -73,10 +78,13 @@ export const signSelf = Effect.fnUntraced(function*(
   return encodePem("CERTIFICATE", der)
 })
 
-/** Generates a key and its self-signed certificate. */
+/** Generates a key and its self-signed certificate. If there is a passphrase, the key is encrypted with it. */
 export const generateSelfSigned = Effect.fnUntraced(function*(
-  { keyType, ...fields }: SelfSignedFields & { readonly keyType: CaKeyType }
+  { keyType, passphrase, ...fields }: SelfSignedFields & {
+    readonly keyType: CaKeyType
+    readonly passphrase?: string | undefined
+  }
 ): Effect.fn.Return<CertificatePair, NotSigned | UnsupportedIssuer> {
   const made = yield* generateKey(keyType)
-  return { certificatePem: yield* signSelf(made, fields), privateKeyPem: privateKeyPem(made.privateKey) }
+  return { certificatePem: yield* signSelf(made, fields), privateKeyPem: privateKeyPem(made.privateKey, passphrase) }
 })

@@ -13,7 +13,7 @@ import { currentMillis } from "../Time.ts"
  */
 
 /** Why a file could not be read or written. */
-export type FileReason = "absent" | "exists" | "denied" | "not_a_file" | "too_large" | "not_text" | "failed"
+export type FileReason = "absent" | "exists" | "denied" | "not_a_file" | "too_large" | "not_text" | "empty" | "failed"
 
 /**
  * An operation on a file failed. `path` is the path that the caller gave. If the `reason` is "failed", `cause` explains
@@ -53,6 +53,7 @@ const REASONS: { readonly [R in FileReason]: string } = {
   not_a_file: "not a regular file",
   too_large: "too large",
   not_text: "not UTF-8 text",
+  empty: "empty",
   failed: "input or output failed"
 }
 
@@ -283,5 +284,18 @@ export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<
       try: () => ({ text: utf8.decode(octets), permissive }),
       catch: () => new FileUnusable({ path, reason: "not_text" })
     }))
+
+/** The longest secret. Tokens of other services have up to a few kilobytes. */
+const maxSecretBytes = 16 * 1024
+
+/**
+ * Reads a secret that has a file of its own, such as a passphrase. White space at the end is not part of the secret,
+ * because editors and shells write a line end there. A file without a secret fails with `empty`.
+ */
+export const readSecretFile = (path: string): Effect.Effect<ReadFile, FileUnusable> =>
+  readTextFile(path, maxSecretBytes).pipe(
+    Effect.map(({ permissive, text }) => ({ permissive, text: text.trimEnd() })),
+    Effect.filterOrFail(({ text }) => text !== "", () => new FileUnusable({ path, reason: "empty" }))
+  )
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })

@@ -14,13 +14,15 @@ import { serialFrom } from "../../crypto/x509/Leaf.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { emit } from "../../domain/words/Log.ts"
 import type { FileUnusable } from "../../engine/host/KeyFile.ts"
-import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
+import { readSecretFile, readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 
 /** The parts of `signer.local_ca` that concern files. */
 export interface CaFileSettings {
   readonly cert_path: string
   readonly key_path: string
+  /** The file with the passphrase of the key. Empty if the key is not encrypted. */
+  readonly key_passphrase_file: string
   readonly key_type: CaKeyType
   readonly subject: {
     readonly common_name: string
@@ -81,6 +83,12 @@ const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
 export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
+/** Returns the passphrase of the key, or `undefined` if the key is not encrypted. */
+const passphraseOf = ({ key_passphrase_file: path }: CaFileSettings) =>
+  path === ""
+    ? Effect.succeed(undefined)
+    : Effect.mapError(readSecretFile(path), sentence("signer.local_ca.key_passphrase_file"))
+
 /** Returns the texts of both files, or `undefined` if neither file exists. Fails if only one of them exists. */
 const areThere = ({ cert_path, key_path }: CaFileSettings) =>
   Effect.gen(function*() {
@@ -126,10 +134,12 @@ export const generateIfAbsent = (
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
     if ((yield* areThere(settings)) !== undefined) return false
+    const passphrase = yield* passphraseOf(settings)
     const entropy = yield* Entropy
     const now = yield* currentSeconds
     const pair = yield* generateCa({
       keyType: settings.key_type,
+      passphrase: passphrase?.text,
       subject: subjectOf(settings),
       now,
       serial: serialFrom(yield* entropy.bytes(16))
@@ -166,11 +176,14 @@ export const generateIfAbsent = (
 
 const read = (
   { cert_path, key_path }: CaFileSettings,
-  texts: { readonly certificate: string; readonly key: string }
+  texts: { readonly certificate: string; readonly key: string; readonly passphrase: string | undefined }
 ): Effect.Effect<SigningCa, CaFilesUnusable> =>
   Effect.mapError(
     Effect.fromResult(
-      Result.flatMap(readCaKey(texts.key), (key) => Result.map(loadCa(texts.certificate, key), (ca) => ({ ca, key })))
+      Result.flatMap(
+        readCaKey(texts.key, texts.passphrase),
+        (key) => Result.map(loadCa(texts.certificate, key), (ca) => ({ ca, key }))
+      )
     ),
     ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
   )
@@ -185,8 +198,13 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<SigningC
     for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
+    const passphrase = yield* passphraseOf(settings)
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
-    const signing = yield* read(settings, { certificate: certificate.text, key: key.text })
+    if (passphrase?.permissive === true) {
+      yield* emit("local_ca_key_permissive", { path: settings.key_passphrase_file })
+    }
+    const texts = { certificate: certificate.text, key: key.text, passphrase: passphrase?.text }
+    const signing = yield* read(settings, texts)
     yield* adviseOnLacks(cert_path, signing.ca)
     return signing
   })
@@ -202,8 +220,9 @@ export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, faul
 export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
   Effect.gen(function*() {
     const texts = yield* areThere(settings)
+    const passphrase = yield* passphraseOf(settings)
     if (texts === undefined) return undefined
-    const { ca } = yield* read(settings, texts)
+    const { ca } = yield* read(settings, { ...texts, passphrase: passphrase?.text })
     const fault = datesFault(ca, yield* currentSeconds)
     if (fault !== undefined) {
       return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isLoaded: true })

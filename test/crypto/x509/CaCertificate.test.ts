@@ -306,7 +306,7 @@ describe("loadCa", () => {
       assert.match(refusal({ privateKeyPem }), /^the CA key is encrypted; .*passphrase_file/)
     }
     assert.include(refusal({ privateKeyPem: sec1, passphrase }), "write it as PKCS#8")
-    assert.include(refusal({ passphrase }), "is not encrypted, but signer.local_ca.key.passphrase_file is set")
+    assert.include(refusal({ passphrase }), "is not encrypted, but signer.local_ca.key_passphrase_file is set")
   })
 
   it("refuses PEM that cannot be read or that has trailing data", () => {

@@ -2,9 +2,18 @@ import { it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
-import { createPrivateKey, generateKeyPairSync, hash, X509Certificate } from "node:crypto"
+import { createPrivateKey, generateKeyPairSync, hash, verify, X509Certificate } from "node:crypto"
 import { once } from "node:events"
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
 import type { CaFileSettings } from "../../../src/services/signing/CaFiles.ts"
@@ -326,5 +335,117 @@ describe("a CA that exists", () => {
         supply(settings, { certificatePem, key })
         assert.strictEqual(isSuppliedRoot((yield* loadForSigning(settings)).ca, settings), expected, name)
       }
+    }))
+})
+
+describe("a CA key with a passphrase", () => {
+  const secret = "correct horse, battery"
+  const withPassphrase = (settings: CaFileSettings, text: string, mode = 0o600) => {
+    const key_passphrase_file = join(dirname(settings.key_path), "passphrase")
+    writeFileSync(key_passphrase_file, text)
+    chmodSync(key_passphrase_file, mode)
+    return { ...settings, key_passphrase_file }
+  }
+
+  test("is written encrypted if the service makes it, and OpenSSL opens it with the passphrase alone", (settings) =>
+    Effect.gen(function*() {
+      for (const key_type of ["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const) {
+        const path = (name: string) => join(dirname(settings.cert_path), `${key_type}.${name}`)
+        const own = {
+          ...withPassphrase(settings, `${secret}\r\n`),
+          key_type,
+          cert_path: path("pem"),
+          key_path: path("key")
+        }
+        assert.isTrue(yield* generateIfAbsent(own))
+        assert.match(read(own.key_path), /^-----BEGIN ENCRYPTED PRIVATE KEY-----/)
+        assert.strictEqual(modeOf(own.key_path), 0o600)
+        const publicKey = openssl(["pkey", "-in", own.key_path, "-passin", `pass:${secret}`, "-pubout"]).toString()
+        assert.strictEqual(
+          publicKey,
+          new X509Certificate(read(own.cert_path)).publicKey.export({ type: "spki", format: "pem" }).toString()
+        )
+        assert.isDefined(yield* check(own))
+        yield* loadForSigning(own)
+      }
+      assert.deepStrictEqual(
+        eventsOf(records).filter((event) => event !== "local_ca_generated"),
+        []
+      )
+    }))
+
+  test("signs if OpenSSL encrypted it", (settings) =>
+    Effect.gen(function*() {
+      const { certificatePem, key } = foreignCa({ name: "Root" })
+      const own = withPassphrase(settings, secret)
+      supply(own, { certificatePem, key })
+      for (const cipher of ["aes-128-cbc", "aes-256-cbc"]) {
+        writeFileSync(own.key_path, keyPem(key))
+        const encrypted = openssl(["pkcs8", "-topk8", "-v2", cipher, "-in", own.key_path, "-passout", `pass:${secret}`])
+        writeFileSync(own.key_path, encrypted)
+        const signing = yield* loadForSigning(own)
+        const signature = yield* signing.key.sign(Buffer.from("signed"))
+        assert.isTrue(verify("sha256", Buffer.from("signed"), signing.ca.publicKey, signature))
+      }
+    }))
+
+  test("is reported if others may read the passphrase", (settings) =>
+    Effect.gen(function*() {
+      const ca = foreignCa({ name: "Root" })
+      const own = withPassphrase(settings, secret, 0o640)
+      supply(own, ca)
+      writeFileSync(
+        own.key_path,
+        ca.key.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: secret })
+      )
+      yield* loadForSigning(own)
+      assert.deepStrictEqual(
+        records.map(({ event, fields }) => [event, fields["path"]]),
+        [["local_ca_key_permissive", own.key_passphrase_file]]
+      )
+    }))
+
+  test("is refused with the key of the configuration to change, and no message has the passphrase", (settings) =>
+    Effect.gen(function*() {
+      const { certificatePem, key } = foreignCa({ name: "Root" })
+      const encrypted = key.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: secret })
+      const old = openssl(
+        ["ec", "-aes128", "-passout", `pass:${secret}`],
+        key.export({ type: "sec1", format: "pem" }).toString()
+      ).toString()
+      const own = withPassphrase(settings, secret)
+      const cases: ReadonlyArray<readonly [string, CaFileSettings, said: string]> = [
+        [encrypted.toString(), settings, "signer.local_ca.key_passphrase_file names the file"],
+        [keyPem(key), own, "not encrypted, but signer.local_ca.key_passphrase_file is set"],
+        [old, own, "openssl pkcs8 -topk8"],
+        [encrypted.toString(), withPassphrase(settings, "another"), "the passphrase does not open the CA key"],
+        [encrypted.toString(), withPassphrase(settings, " \n"), `${own.key_passphrase_file} cannot be used: empty`],
+        [
+          encrypted.toString(),
+          { ...settings, key_passphrase_file: `${own.key_passphrase_file}.absent` },
+          "signer.local_ca.key_passphrase_file: "
+        ]
+      ]
+      for (const [text, ofCase, said] of cases) {
+        supply(settings, { certificatePem, key })
+        writeFileSync(settings.key_path, text)
+        if (ofCase !== settings) writeFileSync(own.key_passphrase_file, said.includes("empty") ? " \n" : secret)
+        if (said.startsWith("the passphrase does")) writeFileSync(own.key_passphrase_file, "another")
+        const message = yield* refusalOf(ofCase)
+        assert.include(message, said)
+        assert.notInclude(message, secret)
+        assert.include((yield* Effect.flip(check(ofCase))).message, said)
+      }
+    }))
+
+  test("is not made without the passphrase, and then nothing is written", (settings) =>
+    Effect.gen(function*() {
+      const own = { ...settings, key_passphrase_file: join(dirname(settings.key_path), "absent") }
+      for (const refuse of [Effect.asVoid(generateIfAbsent(own)), Effect.asVoid(check(own))]) {
+        const refused = yield* Effect.flip(refuse)
+        assert.include(refused.message, "signer.local_ca.key_passphrase_file")
+        assert.isTrue(refused.isOutside)
+      }
+      assert.deepStrictEqual(readdirSync(dirname(own.key_path)), [])
     }))
 })
