@@ -58,6 +58,12 @@ const slugs: { readonly [W in Way]: string } = {
 }
 
 const counts = { eager: 100, patient: 20, certbot: 12, warmUp: 300 }
+const turns = 5
+
+/** The first two are clients of the load generator. */
+const clients = ["asks again at once", "heeds Retry-After", "certbot"] as const
+
+type ClientName = typeof clients[number]
 
 const sorted = (values: ReadonlyArray<number>): ReadonlyArray<number> => values.toSorted((one, other) => one - other)
 const at = (values: ReadonlyArray<number>, fraction: number): number =>
@@ -112,7 +118,7 @@ const stampOf = (line: string): number => Date.parse(`${line.slice(0, 10)}T${lin
  * Returns the milliseconds from newOrder to the chain, which is the last answer, by the times in certbot's log, and the
  * number of requests of the run.
  */
-const waitOf = (log: string): { readonly wait: number; readonly requests: number } => {
+const runIn = (log: string): Run => {
   const lines = log.split("\n")
   const ordered = lines.find((line) => /:Sending POST request to \S+\/new-?order/i.test(line))
   const answered = lines.findLast((line) => line.includes(":Received response:"))
@@ -120,14 +126,40 @@ const waitOf = (log: string): { readonly wait: number; readonly requests: number
     throw new Error(`certbot's log has no order:\n${log.slice(-2000)}`)
   }
   const requests = lines.filter((line) => /:Sending (?:GET|HEAD|POST) request to /.test(line)).length
-  return { wait: stampOf(answered) - stampOf(ordered), requests }
+  return { waits: [stampOf(answered) - stampOf(ordered)], requests }
 }
 
-/** A run of certbot: how long it waited and how long the whole program took in milliseconds, and its requests. */
-interface CertbotRun {
-  readonly wait: number
-  readonly program: number
+/**
+ * One run of a client: how long each issuance took in milliseconds, and how many requests there were. `program` is the
+ * time of the whole program, if the client is one.
+ */
+interface Run {
+  readonly waits: ReadonlyArray<number>
   readonly requests: number
+  readonly program?: number
+}
+
+/** Collects the runs of one client. */
+const newRuns = (client: ClientName, way: Way) => {
+  const runs: Array<Run> = []
+  return {
+    client,
+    way,
+    add: (run: Run): void => void runs.push(run),
+    result: (): Waits => {
+      const taken = runs.flatMap(({ waits }) => waits)
+      const programs = runs.flatMap(({ program }) => program ?? [])
+      return {
+        client,
+        way,
+        count: taken.length,
+        requests: runs.reduce((sum, { requests }) => sum + requests, 0) / taken.length,
+        p50: at(taken, 0.5),
+        p99: at(taken, 0.99),
+        program: programs.length === 0 ? undefined : at(programs, 0.5)
+      }
+    }
+  }
 }
 
 const runCertbot = async (
@@ -139,7 +171,7 @@ const runCertbot = async (
     readonly name: string
     readonly port: number
   }
-): Promise<CertbotRun> => {
+): Promise<Run> => {
   rmSync(join(home, "logs"), { recursive: true, force: true })
   mkdirSync(join(home, "logs"), { recursive: true })
   const begun = performance.now()
@@ -164,7 +196,7 @@ const runCertbot = async (
   const program = performance.now() - begun
   const log = readFileSync(join(home, "logs/letsencrypt.log"), "utf8")
   if (code !== 0) throw new Error(`certbot ended with ${code}:\n${log.slice(-2000)}`)
-  return { ...waitOf(log), program }
+  return { ...runIn(log), program }
 }
 
 const measureOne = async (
@@ -190,72 +222,57 @@ const measureOne = async (
       configuration: configurationOf(ports, resolver, upstream.directoryUrl)
     })
     const before = Procfs.machineCpu()
-    const waits: Array<Waits> = []
-    const add = (
-      client: string,
-      way: Way,
-      { program, requests, taken }: {
-        readonly taken: ReadonlyArray<number>
-        readonly requests: number
-        readonly program?: ReadonlyArray<number>
-      }
-    ) =>
-      waits.push({
-        client,
-        way,
-        count: taken.length,
-        requests: requests / taken.length,
-        p50: at(taken, 0.5),
-        p99: at(taken, 0.99),
-        program: program === undefined ? undefined : at(program, 0.5)
-      })
     const credential = makeCredential({ databaseUrl, synchronous, nodeWords, directory: service.directory })
-    const countOf = (client: keyof typeof counts) => extent.issuances ?? counts[client]
-    for (const way of ways) {
+    const credentialOf = (way: Way) => slugs[way] === "proved" ? credential : undefined
+    const all = ways.flatMap((way) => clients.map((client) => newRuns(client, way)))
+    const add = (way: Way, client: ClientName, one: Run) =>
+      all.find((runs) => runs.way === way && runs.client === client)?.add(one)
+    const countOf = (client: keyof typeof counts, parts = 1) => Math.ceil((extent.issuances ?? counts[client]) / parts)
+    const run = async (way: Way, issuances: number, isPatient: boolean, concurrency: number): Promise<Run> => {
       await loader.call("target", service.directoryOf(profileOf(way, "bare")))
-      const bound = slugs[way] === "proved" ? credential : undefined
-      const run = async (issuances: number, isPatient: boolean, concurrency: number) => {
-        await loader.call("prepare", issuances)
-        const { requests } = await loader.call("run", {
-          concurrency,
-          issuances,
-          isPatient,
-          withProof: true,
-          ...bound === undefined ? {} : { credential: bound }
-        })
-        return { taken: await loader.call("ordered"), requests }
-      }
+      await loader.call("prepare", issuances)
+      const bound = credentialOf(way)
+      const { requests } = await loader.call("run", {
+        concurrency,
+        issuances,
+        isPatient,
+        withProof: true,
+        ...bound === undefined ? {} : { credential: bound }
+      })
+      return { waits: await loader.call("ordered"), requests }
+    }
+    for (const way of ways) {
       progress(`${name}: warming up, ${way}`)
-      await run(countOf("warmUp"), false, 8)
-      progress(`${name}: asks again at once, ${way}`)
-      add("asks again at once", way, await run(countOf("eager"), false, 1))
-      progress(`${name}: heeds Retry-After, ${way}`)
-      // Patient clients wait nearly all the time, so that four at once do not affect each other.
-      add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
-      if (!isCertbotInstalled()) continue
-      const home = temporaryDirectory()
-      const taken: Array<CertbotRun> = []
-      for (let i = 0; i <= countOf("certbot"); i++) {
+      await run(way, countOf("warmUp"), false, 8)
+    }
+    // The ways take turns, so that other work of the machine affects all of them.
+    for (let turn = 1; turn <= turns; turn++) {
+      for (const way of ways) {
+        progress(`${name}: ${way}, ${turn} of ${turns}`)
+        add(way, "asks again at once", await run(way, countOf("eager", turns), false, 1))
+        // Patient clients wait nearly all the time, so that four at once do not affect each other.
+        add(way, "heeds Retry-After", await run(way, countOf("patient", turns), true, 4))
+      }
+    }
+    const certbots = isCertbotInstalled() ? ways.map((way) => ({ way, home: temporaryDirectory() })) : []
+    for (let i = 0; i <= countOf("certbot"); i++) {
+      for (const { home, way } of certbots) {
         progress(`${name}: certbot, ${way}, ${i} of ${countOf("certbot")}`)
         const one = await runCertbot(service.directoryOf(profileOf(way, "certbot")), {
           certificate: tls.certificate,
-          credential: bound,
+          credential: credentialOf(way),
           home,
           name: `certbot-${i}.${slugs[way]}.example.org`,
           port: ports.certbot
         })
         // The first run also makes an account and reads modules from the disk, so it does not count.
-        if (i > 0) taken.push(one)
+        if (i > 0) add(way, "certbot", one)
       }
-      add("certbot", way, {
-        taken: taken.map(({ wait }) => wait),
-        requests: taken.reduce((sum, { requests }) => sum + requests, 0),
-        program: taken.map(({ program }) => program)
-      })
     }
     const after = Procfs.machineCpu()
     await service.stop()
     await upstream.stop()
+    const waits = all.map(({ result }) => result()).filter(({ count }) => count > 0)
     return { name, waits, machineShare: (after.busy - before.busy) / (after.total - before.total) }
   } finally {
     await cluster?.stop()
