@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import * as Runner from "../../src/engine/queue/Runner.ts"
 import * as workers from "../../src/engine/queue/Workers.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
+import { knownWords } from "../../src/operations/OlderProcesses.ts"
 import * as crl from "../../src/operations/work/crl/ListPublication.ts"
 import { recover } from "../../src/operations/work/Sweeps.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
@@ -132,7 +133,9 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
   // A worker does this at startup.
   yield* recover(config)
   yield* crl.initialize
-  yield* Effect.scoped(Layer.build(workers.presence({ owner: "host:1:b", roles: "worker", version: "1" })))
+  yield* Effect.scoped(
+    Layer.build(workers.presence({ owner: "host:1:b", roles: "worker", version: "1", knows: knownWords.join(" ") }))
+  )
   const caller = yield* callerAt(profileOf(config))
   yield* issueTo(caller, ["new.example"])
   const every = yield* handlers(config)

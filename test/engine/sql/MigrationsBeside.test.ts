@@ -158,7 +158,9 @@ describe("migrating PostgreSQL during a long read", () => {
       yield* Effect.promise(builtServer)
       const { beside, driver, reader, url } = yield* open
       const migrations = yield* migrationsOf("postgres")
-      yield* Effect.provideService(Migrations.migrate(migrations.slice(0, -1)), Database, driver)
+      // Not every migration waits for a reader. This one changes the columns of a table.
+      const waits = migrations.findIndex(({ name }) => name === "0038_nonce_moments")
+      yield* Effect.provideService(Migrations.migrate(migrations.slice(0, waits)), Database, driver)
       yield* readAll(reader)
       const ended = yield* Effect.forkChild(
         Effect.promise(() => commandLine(["migrate"], { config: minimalConfig, env: { ACME_SVC_DATABASE__URL: url } }))
@@ -168,7 +170,7 @@ describe("migrating PostgreSQL during a long read", () => {
       for (const isWaiting of [true, false, true]) yield* untilWaits(beside, isWaiting)
       yield* query(reader, "COMMIT")
       const { code, stderr, stdout } = yield* Fiber.join(ended)
-      assert.deepStrictEqual([code, stdout.trim()], [0, "1 migration(s) applied."])
+      assert.deepStrictEqual([code, stdout.trim()], [0, `${String(migrations.length - waits)} migration(s) applied.`])
       assert.match(
         stderr,
         /Migration \S+ waits for the session with pid \d+ \(pg_dump of the night, its statement since /
