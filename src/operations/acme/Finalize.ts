@@ -4,7 +4,7 @@ import { base64urlFault, decodeBase64url } from "../../crypto/Base64url.ts"
 import type { Csr } from "../../crypto/x509/Csr.ts"
 import { parseCsr } from "../../crypto/x509/Csr.ts"
 import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
-import { BadCsr, KindRemoved, OrderNotReady, ProfileDegraded } from "../../domain/AcmeError.ts"
+import { BadCsr, KindRemoved, OrderNotReady, ProfileDegraded, Unauthorized } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { kindName, kindOfOrder, rollingReloadSeconds } from "../../domain/CertificateKind.ts"
@@ -21,6 +21,7 @@ import { Policies } from "../../services/policy/Policies.ts"
 import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as audit from "../../store/AuditRows.ts"
+import { isChallenged } from "../../store/orders/OrderDetail.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
 import type { Caller } from "../Caller.ts"
@@ -31,7 +32,7 @@ import { refuseIfEnded } from "./Accounts.ts"
 import { burntFault } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
-import { isRestricted, kindFault, scopeFault, scopeOfCaller } from "./Scope.ts"
+import { isPrevalidated, isRestricted, kindFault, scopeFault, scopeOfCaller } from "./Scope.ts"
 
 // RFC 8555 requires base64url without padding. Padding is accepted only here, because some clients send it.
 const decodeCsr = (text: string, kind: CertificateKind): Result.Result<Csr, CsrRefused> => {
@@ -56,7 +57,7 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   return csr
 })
 
-type FailureReason = "badCSR" | "invalidProfile" | "rejectedIdentifier" | "serverInternal"
+type FailureReason = "badCSR" | "invalidProfile" | "rejectedIdentifier" | "serverInternal" | "unauthorized"
 
 const failed = (
   caller: Caller,
@@ -118,6 +119,24 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   return yield* finalizeProblem(refusal)
 })
 
+/**
+ * Refuses an order that has no challenges because the credential made them unnecessary, if the credential does not do
+ * so any more.
+ */
+const proofFault = Effect.fnUntraced(function*(caller: Caller, order: OrderView, scope: CredentialScope) {
+  if (caller.eabKid === undefined || isPrevalidated(scope) || (yield* isChallenged(order.id))) return
+  return new Unauthorized({
+    detail: "The credential of this account does not make challenges unnecessary any more; place a new order."
+  })
+})
+
+const credentialReasons = {
+  InvalidProfile: "invalidProfile",
+  RejectedIdentifier: "rejectedIdentifier",
+  Compound: "rejectedIdentifier",
+  Unauthorized: "unauthorized"
+} as const
+
 /** Refuses an order that the credential of the account does not permit any more. The order does not change. */
 const refuseOutside = Effect.fnUntraced(function*(
   caller: Caller,
@@ -126,11 +145,12 @@ const refuseOutside = Effect.fnUntraced(function*(
   kind: CertificateKind
 ) {
   const names = order.identifiers.map(({ value }) => DnsName.make(value, { disableChecks: true }))
-  const error = kindFault(scope, certificateKinds(caller.profile), kind.name) ?? scopeFault(scope, names)
+  const error = kindFault(scope, certificateKinds(caller.profile), kind.name) ??
+    scopeFault(scope, names) ??
+    (yield* proofFault(caller, order, scope))
   if (error === undefined) return
   const { detail = "" } = problemOf(error)
-  const reason = error._tag === "InvalidProfile" ? "invalidProfile" : "rejectedIdentifier"
-  yield* failed(caller, order, reason, { cause: "credential_denied", error: detail })
+  yield* failed(caller, order, credentialReasons[error._tag], { cause: "credential_denied", error: detail })
   yield* emit("order_finalize_rejected", { order_id: order.id, reason: "credential" })
   return yield* error
 })

@@ -104,6 +104,8 @@ export interface NewCredential {
 const takenExternal = (kid = "that was imported at this moment") =>
   new BadRequest({ member: "externalKid", detail: `is the identifier of the credential ${kid}.` })
 
+const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
+
 /** Creates a credential. Only this result contains the secret. */
 export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
@@ -116,6 +118,9 @@ export const create = Effect.fn("Eab.create")(function*(
   const now = yield* currentSeconds
   const externalKid = external?.kid
   if (externalKid !== undefined) {
+    if (!isAscii(externalKid)) {
+      return yield* new BadRequest({ member: "externalKid", detail: "takes ASCII characters only (RFC 8555)." })
+    }
     const taken = yield* eabKeys.secretOfExternal(externalKid, profile ?? "")
     if (taken !== undefined) return yield* takenExternal(taken.kid)
   }

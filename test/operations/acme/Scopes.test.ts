@@ -209,6 +209,28 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       assert.include((yield* refusalOf(finalize(caller, id, csrOf("a.example")))).type, "invalidProfile")
     }))
 
+  test("finalizes no order without challenges after it stopped to make challenges unnecessary", () =>
+    Effect.gen(function*() {
+      const kid = yield* make({ names: ["**.example"], prevalidated: true })
+      const caller = yield* boundWith(kid)
+      const { id } = yield* order(caller, ["a.example"])
+      yield* eab.setScope(operator, kid, { changes: {}, cleared: ["prevalidated"] })
+      const refused = yield* refusalOf(finalize(caller, id, csrOf("a.example")))
+      assert.strictEqual(refused.type, "urn:ietf:params:acme:error:unauthorized")
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["ready"])
+      assert.deepStrictEqual(
+        yield* column("SELECT reason FROM audit_log WHERE event = 'certificate_issue_failed'"),
+        ["unauthorized"]
+      )
+      const challenged = yield* order(caller, ["b.example"])
+      yield* sql("UPDATE authorizations SET status = 'valid' WHERE status = 'pending'")
+      yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
+      // A challenge proved this order, so the credential does not matter.
+      assert.strictEqual((yield* finalize(caller, challenged.id, csrOf("b.example"))).status, "processing")
+      yield* eab.setScope(operator, kid, { changes: { prevalidated: true }, cleared: [] })
+      assert.strictEqual((yield* finalize(caller, id, csrOf("a.example"))).status, "processing")
+    }))
+
   test("is still observed by the accounts of a deleted credential: they may order nothing", () =>
     Effect.gen(function*() {
       const kid = yield* make({ names: ["**.example"] })
@@ -322,6 +344,9 @@ describe.each(databases)("what a credential may ask for on $name", (backend) => 
       assert.isUndefined(yield* eabKeys.secretOfExternal("old-2", "default"))
       const taken = yield* Effect.flip(eab.create(operator, { external, label: "again", profile: "other" }))
       assert.deepInclude(taken, { _tag: "BadRequest", member: "externalKid" })
+      const foreign = { external: { ...external, kid: "schl\u00fcssel" }, label: "moved", profile: undefined }
+      const refused = yield* Effect.flip(eab.create(operator, foreign))
+      assert.deepInclude(refused, { _tag: "BadRequest", member: "externalKid" })
     }))
 
   test("is recorded in the audit trail with its old and its new values", () =>
