@@ -13,7 +13,7 @@ const build = async (): Promise<string> => {
   const program = join(directory, "client")
   // Debian's libraries are where Go looked before it had modules.
   const env = { HOME: directory, GO111MODULE: "off", GOPATH: "/usr/share/gocode", GOFLAGS: "-p=2" }
-  await runCommand("go", ["build", "-o", program, source], { env })
+  await runCommand("go", ["build", "-o", program, source], { env, timeoutMs: 900_000 })
   return program
 }
 
