@@ -47,9 +47,12 @@ buildNpmPackage {
 
   installPhase = ''
     runHook preInstall
+    # The binary of koffi is an optional package, which would be pruned.
+    cp -r node_modules/@koromix koromix
     npm prune --omit=dev --omit=optional --ignore-scripts
     mkdir -p $out/lib/acme-svc $out/bin
     cp -r dist migrations panel node_modules config.toml.example $out/lib/acme-svc/
+    cp -r koromix $out/lib/acme-svc/node_modules/@koromix
     # The one in use names what was fetched, which would have to stay with the service.
     cp .package.json.orig $out/lib/acme-svc/package.json
     makeWrapper ${lib.getExe nodejs_24} $out/bin/acme-svc \

@@ -55,7 +55,7 @@ const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").sl
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:crypto": ["crypto", "engine/net/Connect.ts"],
-  "node:child_process": ["engine/host/Scripts.ts", "engine/sql/Readers.ts"],
+  "node:child_process": ["engine/host/Scripts.ts", "engine/sql/Readers.ts", "engine/token/Token.ts"],
   "node:cluster": ["engine/processes"],
   "node:dgram": ["engine/net"],
   "node:dns": ["engine/net"],
@@ -69,7 +69,13 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:readline": ["app/Program.ts"],
   "node:stream": ["engine/host/Scripts.ts", "engine/net/Handshake.ts"],
   "node:tls": ["engine/http", "engine/net"],
-  "node:url": ["engine/sql/Checkpoints.ts", "engine/sql/Readers.ts", "engine/template/Machine.ts", "main.ts"],
+  "node:url": [
+    "engine/sql/Checkpoints.ts",
+    "engine/sql/Readers.ts",
+    "engine/template/Machine.ts",
+    "engine/token/Token.ts",
+    "main.ts"
+  ],
   "node:util": ["engine/http/Compressed.ts"],
   "node:v8": ["main.ts"],
   "node:vm": ["app/Bundle.ts"],
@@ -80,6 +86,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "effect/http-api": ["surfaces/operator"],
   "better-sqlite3": ["SqliteConnection", "sqliteCheckpointer", "sqliteReader"].map((file) => `engine/sql/${file}.ts`),
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
+  koffi: ["engine/token/pkcs11Module.ts"],
   jose: ["crypto/jose/Library.ts"],
   "minijinja-js": ["engine/template/Engine.ts", "engine/template/Machine.ts"],
   nodemailer: ["engine/net/Mail.ts"],
@@ -172,7 +179,8 @@ describe("src", () => {
       "app/Program.ts",
       "main.ts",
       "engine/sql/sqliteReader.ts",
-      "engine/sql/sqliteCheckpointer.ts"
+      "engine/sql/sqliteCheckpointer.ts",
+      "engine/token/pkcs11Module.ts"
     ])
     const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
@@ -332,7 +340,12 @@ describe("src", () => {
   })
 
   it("has file names that begin with an upper-case letter, except for the programs", () => {
-    const programs = new Set(["main.ts", "engine/sql/sqliteReader.ts", "engine/sql/sqliteCheckpointer.ts"])
+    const programs = new Set([
+      "main.ts",
+      "engine/sql/sqliteReader.ts",
+      "engine/sql/sqliteCheckpointer.ts",
+      "engine/token/pkcs11Module.ts"
+    ])
     const named = (file: string) => programs.has(file) || /(?:^|\/)[A-Z][A-Za-z0-9]*\.ts$/.test(file)
     assert.deepStrictEqual(files.filter((file) => !named(file)), [])
     const folders = files.flatMap((file) => file.split("/").slice(0, -1))
@@ -345,8 +358,8 @@ describe("src", () => {
         "issuer issuers kid nonce nonces ocsp orders profile profiles revocation revocations revoke " +
         "revoked signer signers upstream upstreams validation validations").split(" ")
     )
-    /** Matches the name of the product, and the keys of services, which begin with that name. */
-    const ofTheProduct = /acme[-_]svc|ACME_SVC|"acme\/[a-zA-Z/]+"/g
+    /** Matches the name of the product, the keys of services, which begin with that name, and a function of PKCS #11. */
+    const ofTheProduct = /acme[-_]svc|ACME_SVC|"acme\/[a-zA-Z/]+"|C_Finalize/g
     const words = (text: string) => text.replaceAll(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().match(/[a-z]+/g) ?? []
     const found = files.filter(isOf("engine")).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8").replaceAll(ofTheProduct, "")
@@ -383,6 +396,7 @@ describe("src", () => {
         "engine/http/TlsFiles.ts",
         "engine/queue/Runner.ts",
         "engine/queue/Slots.ts",
+        "engine/token/pkcs11Module.ts",
         "services/signing/relay/AcmeClient.ts",
         "services/signing/relay/Relay.ts",
         "settings/PolicyRules.ts",
@@ -421,6 +435,7 @@ describe("src", () => {
         "engine/queue/Settlement.ts make",
         "engine/queue/Slots.ts make",
         "engine/sql/Postgres.ts make",
+        "engine/token/Token.ts makeToken",
         "services/nonce/Nonces.ts make",
         "services/signing/relay/AcmeClient.ts make",
         "services/signing/relay/Relay.ts make",

@@ -21,6 +21,7 @@ import { sectionsOf } from "../services/notify/NotifyRoutes.ts"
 import { serverOf } from "../services/notify/Post.ts"
 import { remoteInventory } from "../services/policy/Policies.ts"
 import { updateServerOf } from "../services/signing/relay/Relay.ts"
+import { tryKey } from "../services/signing/RemoteCa.ts"
 import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
 import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import * as Graph from "./Graph.ts"
@@ -222,7 +223,16 @@ const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Tri
   if (signer.backend === "custom") {
     return [trial(`${at}.custom.script_path`, signer.custom.script_path, refused("programs are not run", true))]
   }
-  if (signer.backend !== "relay") return []
+  if (signer.backend === "local_ca") {
+    const { local_ca } = signer
+    if (local_ca.key_source === "file") return []
+    const what = `${local_ca.pkcs11.token_label || `slot ${local_ca.pkcs11.slot_id}`} of ${local_ca.pkcs11.module_path}`
+    return [trial(
+      `${at}.local_ca.pkcs11`,
+      what,
+      Effect.as(tryKey(local_ca), "logs in; the key fits the certificate; nothing was signed")
+    )]
+  }
   const { challenge_strategy, dns01 } = signer.relay
   return [
     ofUpstream(`${at}.relay`, signer.relay),

@@ -41,14 +41,14 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
       }))
     ),
     ...config.profiles.flatMap(({ name, signer: { backend, local_ca, relay } }) => {
-      const { cert_path, crl_der_path, crl_path, key_path } = local_ca
+      const { cert_path, crl_der_path, crl_path, key_path, key_source } = local_ca
       const { account_key_path } = relay
       const files: { readonly [key: string]: string } = backend === "relay"
         ? { "relay.account_key_path": account_key_path }
         : backend === "local_ca"
         ? {
           "local_ca.cert_path": cert_path,
-          "local_ca.key_path": key_path,
+          ...key_source === "file" ? { "local_ca.key_path": key_path } : {},
           "local_ca.crl_path": crl_path,
           ...crl_der_path === "" ? {} : { "local_ca.crl_der_path": crl_der_path }
         }
@@ -112,7 +112,7 @@ export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
     ) =>
       different(`${scope}signer.local_ca`, {
         cert_path: local_ca.cert_path,
-        key_path: local_ca.key_path,
+        ...local_ca.key_source === "file" ? { key_path: local_ca.key_path } : {},
         crl_path: local_ca.crl_path,
         ...local_ca.crl_der_path === "" ? {} : { crl_der_path: local_ca.crl_der_path },
         ...local_ca.key_passphrase_file === "" ? {} : { key_passphrase_file: local_ca.key_passphrase_file }

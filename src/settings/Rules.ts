@@ -4,6 +4,7 @@ import { sectionText } from "../engine/config/Section.ts"
 import { parseProxy } from "../engine/net/Proxy.ts"
 import { adminFindings } from "./AdminRules.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
+import { caKeyFindings, caKeyOf } from "./CaKeyRules.ts"
 import { certificateFindings } from "./CertificateRules.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
@@ -136,33 +137,33 @@ const differences = (left: object, right: object, at = ""): ReadonlyArray<string
 type Signer = ProfileConfig["signer"]
 
 /**
- * Checks that profiles whose signers have the same key file also have equal sections, because these profiles share one
+ * Checks that profiles whose signers have the same key also have equal sections, because these profiles share one
  * signer.
  */
 const sharing = (
-  { config, cwd, written }: Subject,
-  { backend, keyOf, keyPath, what }: {
+  { config, written }: Subject,
+  { backend, keyOf, what }: {
     readonly backend: SignerBackend
-    readonly keyPath: string
-    readonly keyOf: (signer: Signer) => string
+    /** Returns the key of the configuration that names the key, and a text that is the same for the same key. */
+    readonly keyOf: (signer: Signer) => { readonly named: string; readonly key: string }
     readonly what: string
   }
 ): ReadonlyArray<Finding> => {
   const holders = config.profiles.filter(({ signer }) => signer.backend === backend).map(({ name, signer }) => ({
     name,
     signer,
-    file: absolute(cwd, keyOf(signer)),
+    ...keyOf(signer),
     section: `profiles.${name}.signer`
   }))
   return holders.flatMap((holder, index) => {
-    const first = holders.slice(0, index).find(({ file }) => file === holder.file)
+    const first = holders.slice(0, index).find(({ key }) => key === holder.key)
     const differ = first === undefined ? [] : differences(first.signer, holder.signer)
     if (first === undefined || differ.length === 0) return []
     return [{
-      key: `${holder.section}.${keyPath}`,
+      key: `${holder.section}.${holder.named}`,
       message: `names the ${what} of profile ${first.name}, but their signer sections differ in ${differ.join(", ")}; `
         + "make them the same or use another key",
-      involves: [keyPath, ...differ].flatMap((name) =>
+      involves: [holder.named, ...differ].flatMap((name) =>
         [first, holder].map(({ section }) => written(`${section}.${name}`))
       )
     }]
@@ -176,8 +177,10 @@ const sharing = (
 const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "local_ca",
-    keyPath: "local_ca.key_path",
-    keyOf: ({ local_ca }) => local_ca.key_path,
+    keyOf: ({ local_ca }) => {
+      const { key, named } = caKeyOf(local_ca, subject.cwd)
+      return { named: `local_ca.${named}`, key }
+    },
     what: "CA key"
   })
 
@@ -185,8 +188,7 @@ const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
 const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "relay",
-    keyPath: "relay.account_key_path",
-    keyOf: ({ relay }) => relay.account_key_path,
+    keyOf: ({ relay }) => ({ named: "relay.account_key_path", key: absolute(subject.cwd, relay.account_key_path) }),
     what: "account key"
   })
 
@@ -199,9 +201,11 @@ const caFiles = ["cert_path", "key_path", "crl_path", "crl_der_path"] as const
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
   const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")
   const files = withLocalCa.flatMap(({ name, signer: { local_ca } }) =>
-    caFiles.filter((file) => local_ca[file] !== "").map((file) => ({
+    caFiles.filter((file) => local_ca[file] !== "" && (file !== "key_path" || local_ca.key_source === "file")).map((
+      file
+    ) => ({
       file,
-      key: absolute(cwd, local_ca.key_path),
+      ...caKeyOf(local_ca, cwd),
       path: absolute(cwd, local_ca[file]),
       section: `profiles.${name}.signer.local_ca`
     }))
@@ -211,8 +215,8 @@ const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> 
     return other === undefined ? [] : [{
       key: `${one.section}.${one.file}`,
       message: `is the file of ${other.section}.${other.file} too, but their CAs have different keys`,
-      involves: [one, other].flatMap(({ file, section }) =>
-        [file, "key_path"].map((key) => written(`${section}.${key}`))
+      involves: [one, other].flatMap(({ file, named, section }) =>
+        [file, named].map((key) => written(`${section}.${key}`))
       )
     }]
   })
@@ -243,6 +247,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     sharedAccounts,
     proxyVariables,
     fileFindings,
+    caKeyFindings,
     sharedKeys,
     separateCas,
     namedCas,

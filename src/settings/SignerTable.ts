@@ -6,6 +6,7 @@ import {
   base64Secret,
   commonName,
   country,
+  hexadecimal,
   hostPort,
   httpUrl,
   keyName,
@@ -76,7 +77,23 @@ export const signer = Schema.Struct({
       normalUrl,
       "URLs of the CA certificate in DER that new certificates contain."
     ),
-    key_source: word("file", { offered: ["file"], unoffered: ["pkcs11"] }, "Where the key of the CA is stored."),
+    key_source: word(
+      "file",
+      { offered: ["file", "pkcs11"] },
+      "Where the key of the CA is stored: in a file, or in a PKCS#11 token such as an HSM."
+    ),
+    pkcs11: Schema.Struct({
+      module_path: text(
+        "",
+        orEmpty(path),
+        "PKCS#11 module of the token, a shared library. Required with key_source pkcs11."
+      ),
+      token_label: text("", anyText, "Label of the token. Either this or slot_id must be set with key_source pkcs11."),
+      slot_id: integer(-1, { min: -1 }, "Slot of the token. -1: token_label names the token."),
+      key_label: text("", anyText, "CKA_LABEL of the private key. This or key_id must be set with key_source pkcs11."),
+      key_id: text("", orEmpty(hexadecimal), "CKA_ID of the private key, which tells keys with the same label apart."),
+      pin_file: text("", orEmpty(path), "File with the PIN of the token. Required with key_source pkcs11.")
+    }),
     subject
   }),
   custom: Schema.Struct({

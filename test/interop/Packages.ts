@@ -15,6 +15,7 @@ const packages: Readonly<Record<string, string>> = {
   nsupdate: "bind9-dnsutils",
   pip3: "python3-pip",
   promtool: "prometheus",
+  "softhsm2-util": "softhsm2",
   "systemd-analyze": "systemd",
   "update-ca-certificates": "ca-certificates",
   "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",

@@ -178,6 +178,8 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("ml-dsa") ? pythonCommands : [],
     ...isChosen("kinds") ? kindCommands : [],
     ...isChosen("credentials") ? credentialCommands : [],
+    // What the tests with PKCS#11 modules need, which the gate runs after this.
+    ...parts.length === 0 ? ["gcc", "softhsm2-util"] : [],
     "named",
     "nsupdate",
     "openssl"

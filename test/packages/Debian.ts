@@ -184,8 +184,14 @@ const play = async (site: Site): Promise<void> => {
     await runCommand("dpkg-deb", ["--extract", file, at("unpacked")])
     const lib = at("unpacked/usr/lib/acme-svc")
     const prebuilds = join(lib, "node_modules/better-sqlite3/prebuilds")
-    const binaries = [join(lib, "node"), ...readdirSync(prebuilds).map((name) => join(prebuilds, name))]
-    check(binaries.length === 2, binaries.join(" "))
+    const koffi = join(lib, "node_modules/@koromix")
+    const binaries = [
+      join(lib, "node"),
+      ...readdirSync(prebuilds).map((name) => join(prebuilds, name)),
+      ...readdirSync(koffi, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".node"))
+        .map((name) => join(koffi, name))
+    ]
+    check(binaries.length === 3, binaries.join(" "))
     listsRuntime(await readBom(join(lib, "dist/sbom.cdx.json")), foreign === "arm64" ? "arm64" : "x64")
     for (const binary of binaries) check(elfMachineOf(binary) === machines[foreign], `${binary} is for another machine`)
     rmSync(at("unpacked"), { recursive: true })

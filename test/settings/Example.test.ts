@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Redacted, Result } from "effect"
+import { Redacted } from "effect"
 import { readFileSync } from "node:fs"
 import { assert } from "vitest"
 import { declaredKeys } from "../../src/engine/config/Key.ts"
@@ -7,7 +7,6 @@ import { variableOf } from "../../src/engine/config/KeyPath.ts"
 import { maskedDatabaseUrl } from "../../src/settings/DatabaseUrl.ts"
 import { renderExample, renderInitialConfig } from "../../src/settings/Example.ts"
 import { renderReference } from "../../src/settings/Reference.ts"
-import { resolveConfig } from "../../src/settings/Resolve.ts"
 import { table } from "../../src/settings/Table.ts"
 import { accepted, valueAt } from "./Samples.ts"
 
@@ -92,19 +91,6 @@ describe("docs/configuration.md", () => {
     const files = [...doc.matchAll(/```toml\n([^`]+)```/g)].map(([, text]) => text)
     assert.isAbove(files.length, 1)
     for (const fileText of files) accepted({ fileText })
-  })
-})
-
-describe("docs/protocol.md", () => {
-  it("says that a feature is missing only if no configuration can turn it on", () => {
-    const asking: { readonly [what: string]: string } = {
-      "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n"
-    }
-    const [, denied = ""] = /^Not in this version: ([^.]+)\./m.exec(committed("docs/protocol.md")) ?? []
-    assert.deepStrictEqual(denied.split(/;\s/), Object.keys(asking))
-    for (const [what, fileText] of Object.entries(asking)) {
-      assert.isTrue(Result.isFailure(resolveConfig({ fileText, env: {} })), what)
-    }
   })
 })
 

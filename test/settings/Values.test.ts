@@ -29,12 +29,30 @@ const initials: Record<string, Sample> = {
   ...Object.fromEntries(Object.entries(others).map(([key, { initial }]) => [key, initial]))
 }
 
+/** Returns a token, of which the tested key is a part. */
+const roomOfToken = (key: string): Record<string, string> => {
+  const others = {
+    key_source: "pkcs11",
+    "pkcs11.module_path": "/usr/lib/module.so",
+    "pkcs11.pin_file": "/run/pin",
+    ...key.endsWith(".token_label") ? {} : { "pkcs11.slot_id": 0 },
+    [key.endsWith(".key_id") ? "pkcs11.key_label" : "pkcs11.key_id"]: "01"
+  }
+  return Object.assign(
+    {},
+    ...Object.entries(others).filter(([name]) => !key.endsWith(name)).map(([name, value]) =>
+      envWith(`signer.local_ca.${name}`, value)
+    )
+  )
+}
+
 /** Returns variables with which every valid value of the key is accepted, so that only the tested key matters. */
 const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
     : envWith("server.request_timeout_ms", 2147483647),
   ...key === "database.read_url" ? envWith("database.url", "postgres://h/d") : {},
+  ...key.startsWith("signer.local_ca.pkcs11.") ? roomOfToken(key) : {},
   ...key === "server.processes"
     ? { ...envWith("database.url", "postgres://h/d"), ...envWith("server.max_concurrent_requests", 256) }
     : {},
@@ -56,7 +74,8 @@ const room = (key: string): Record<string, string> => ({
 })
 /** Returns the range of a key that is usable here, because some timeouts must be below the request timeout. */
 const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
-  key === "server.request_timeout_ms" ? least + 1 : least,
+  // -1 is no slot, and then a label is required.
+  ["server.request_timeout_ms", "signer.local_ca.pkcs11.slot_id"].includes(key) ? least + 1 : least,
   /^(challenge\.(timeout|answer_wait)_ms|order\.finalize_wait_ms)$/.test(key) ? most - 1 : most
 ]
 
@@ -215,7 +234,6 @@ describe("the values of the configuration", () => {
       messageOf("signer.backend", "acm"),
       "must be one of \"local_ca\", \"relay\", \"custom\", and not \"acm\""
     )
-    assert.include(messageOf("signer.local_ca.key_source", "pkcs11"), "not offered by this build")
     assert.strictEqual(
       messageOf("challenge.enabled", ["dns-01", "x"]),
       "entry 2 must be one of \"http-01\", \"dns-01\", \"tls-alpn-01\", and not \"x\""

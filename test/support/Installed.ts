@@ -7,8 +7,9 @@ import { text } from "./Documents.ts"
 /* Clients that may be absent. */
 
 /** Returns whether a client is installed. */
-export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble" | "strace"): boolean =>
-  spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
+export const isInstalled = (
+  name: "certbot" | "curl" | "gcc" | "lego" | "pebble" | "softhsm2-util" | "strace"
+): boolean => spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
 
 /** Whether the clients of the documents are installed. */
 export const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), lego: isInstalled("lego") }
@@ -30,4 +31,14 @@ export const gateComesBack = (): void =>
   assert.match(
     text(".ci/run"),
     /^steadied npm run interop$[^]*^if \[ "\$had_clients" = false \]; then step npm test -- docs\/; fi$/m
+  )
+
+/**
+ * Checks that the gate runs tests with PKCS#11 modules, for which a token or a compiler is missing. The gate installs
+ * both for the interop run, and then runs these tests once more.
+ */
+export const gateComesBackForTokens = (): void =>
+  assert.match(
+    text(".ci/run"),
+    /^steadied npm run interop$[^]*^if \[ "\$had_tokens" = false \]; then step npm test -- engine\/token [^;]+; fi$/m
   )

@@ -48,6 +48,7 @@ export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] =>
 export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {}): LocalCaSettings => ({
   cert_path: join(directory, "ca.pem"),
   key_path: join(directory, "ca.key"),
+  key_source: "file",
   key_passphrase_file: "",
   key_type: "ecdsa-p256",
   subject: {
@@ -58,6 +59,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
     state: "",
     locality: ""
   },
+  pkcs11: { module_path: "", token_label: "", slot_id: -1, key_label: "", key_id: "", pin_file: "" },
   leaf_validity_days: 90,
   crl_distribution_points: [],
   crl_path: join(directory, "ca.crl"),

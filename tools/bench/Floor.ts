@@ -107,9 +107,11 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
   const { ca, key: caKey } = await Effect.runPromise(loadForSigning({
     cert_path: join(caDirectory, "ca.pem"),
     key_path: join(caDirectory, "ca.key"),
+    key_source: "file",
     key_passphrase_file: "",
     key_type: "ecdsa-p256",
-    subject: { common_name: "", organization: "", organizational_unit: "", country: "", state: "", locality: "" }
+    subject: { common_name: "", organization: "", organizational_unit: "", country: "", state: "", locality: "" },
+    pkcs11: { module_path: "", token_label: "", slot_id: -1, key_label: "", key_id: "", pin_file: "" }
   }))
   const urls = { crlDistributionPoints: [], caIssuerUrls: [] }
   const [issuerCertDer] = ca.certificates

@@ -34,8 +34,10 @@ export const run = (program: string, words: ReadonlyArray<string>, cwd = reposit
  * Documents, types and source maps are left out because only developers need them.
  */
 const isLeftOut = (path: string): boolean =>
+  /\/koffi\/(?:cnoke\.cjs|doc|lib|vendor)(?:\/|$)|\/koffi-linux-\w+\/musl_|\.(?:cc|hh|cmake|S|asm|inc)$/.test(path) ||
   /better-sqlite3\/(?:deps|src|binding\.gyp|node_modules)(?:\/|$)|\.(?:md|markdown|ts|map|gyp)$|node_modules\/node-addon-api(?:\/|$)/
-    .test(path) || /\/(?:licen[cs]e|copying|notice|authors)[^/]*$/i.test(path)
+    .test(path) ||
+  /\/(?:licen[cs]e|copying|notice|authors)[^/]*$/i.test(path)
 
 /** The folders of the packages that the service loads, below the clone. */
 export const runtimePackages: ReadonlyArray<string> = Object.entries(packages)
@@ -47,13 +49,21 @@ export const runtimePackages: ReadonlyArray<string> = Object.entries(packages)
   .map(([path]) => path)
   .sort()
 
-/** Copies the packages into a folder. Of the driver's binaries, only that for one platform is copied. */
-export const copyModules = (to: string, platform: string): void => {
-  for (const path of runtimePackages) {
-    cpSync(join(repository, path), join(to, path), {
+/** The package with the binary of koffi for a platform. */
+const koffiFor = (platform: string): string => `@koromix/koffi-${platform}`
+
+/**
+ * Copies the packages into a folder. Of the binaries of the SQLite driver and of koffi, only those for one platform are
+ * copied.
+ */
+export const copyModules = (to: string, platform: string, temporary: string): void => {
+  const koffi = `node_modules/${koffiFor(platform)}`
+  const paths = runtimePackages.filter((path) => !path.startsWith("node_modules/@koromix/"))
+  for (const path of [...paths, koffi]) {
+    cpSync(path === koffi ? packageOf(koffiFor(platform), temporary) : join(repository, path), join(to, path), {
       recursive: true,
       filter: (file) => {
-        const inside = file.slice(repository.length).split(sep).join("/")
+        const inside = file.split(sep).join("/")
         const binary = /\/prebuilds\/(.*)\.node$/.exec(inside)?.[1]
         return binary === undefined ? !isLeftOut(inside) : binary === platform
       }
@@ -61,17 +71,19 @@ export const copyModules = (to: string, platform: string): void => {
   }
 }
 
+/** Returns the folder of the package `node-linux-…`. */
+export const runtimeOf = (cpu: string, temporary: string): string => packageOf(`node-linux-${cpu}`, temporary)
+
 /**
- * Returns the folder of the package `node-linux-…`. If this clone lacks the package, npm fetches it and checks it
- * against the digest in the lock file.
+ * Returns the folder of a package. If this clone lacks the package, which may be for another platform, npm fetches it
+ * and checks it against the digest in the lock file.
  */
-export const runtimeOf = (cpu: string, temporary: string): string => {
-  const name = `node-linux-${cpu}`
+const packageOf = (name: string, temporary: string): string => {
   const here = join(repository, "node_modules", name)
-  if (existsSync(join(here, "bin/node"))) return here
+  if (existsSync(join(here, "package.json"))) return here
   const { integrity, version = "" } = packages[`node_modules/${name}`] ?? {}
   const fetched = join(temporary, name)
-  mkdirSync(fetched)
+  mkdirSync(fetched, { recursive: true })
   run("npm", ["pack", "--pack-destination", fetched, `${name}@${version}`], temporary)
   const [tarball = ""] = readdirSync(fetched)
   const digest = createHash("sha512").update(readFileSync(join(fetched, tarball))).digest("base64")

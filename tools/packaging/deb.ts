@@ -177,7 +177,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
   // The launcher names the runtime by its path, because a `#!` line might find another one.
   put("usr/lib/acme-svc/dist/main.js", text("dist/main.js").replace(/^#!.*\n/, ""))
   put("usr/lib/acme-svc/dist/sbom.cdx.json", withRuntime(text("dist/sbom.cdx.json"), runtimeComponent(cpu), []))
-  copyModules(lib, `linux-${cpu}`)
+  copyModules(lib, `linux-${cpu}`, temporary)
   const runtime = runtimeOf(cpu, temporary)
   run(strip, ["--strip-unneeded", "-o", join(lib, "node"), join(runtime, "bin/node")])
   for (const file of files(lib)) {

@@ -30,7 +30,7 @@ export interface CaKey {
 }
 
 /** How a key signs: the name of the digest for `node:crypto`, and the AlgorithmIdentifier as DER. */
-interface SignatureAlgorithm {
+export interface SignatureAlgorithm {
   readonly digest: "sha256" | "sha384"
   readonly identifier: Uint8Array
 }
@@ -43,7 +43,7 @@ const P256: SignatureAlgorithm = { digest: "sha256", identifier: sequence(oid("1
 const P384: SignatureAlgorithm = { digest: "sha384", identifier: sequence(oid("1.2.840.10045.4.3.3")) }
 
 /** Returns the algorithm for a public or a private key: P-256 and RSA sign with SHA-256, P-384 with SHA-384. */
-const signatureAlgorithm = (key: KeyObject): Result.Result<SignatureAlgorithm, UnsupportedIssuer> => {
+export const signatureAlgorithm = (key: KeyObject): Result.Result<SignatureAlgorithm, UnsupportedIssuer> => {
   const family = key.asymmetricKeyType
   const curve = key.asymmetricKeyDetails?.namedCurve
   if (family === "rsa") return Result.succeed(RSA)

@@ -155,6 +155,13 @@ export const base64Secret: Form = form(
 /** Labels of letters, digits, hyphens and underscores, with or without a final dot. */
 export const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
 
+/** Octets in hexadecimal. */
+export const hexadecimal: Form = form(
+  "hexadecimal",
+  (text) => /^(?:[0-9a-fA-F]{2})+$/.test(text),
+  "must be octets in hexadecimal, two digits for each"
+)
+
 /** The name of a zone. */
 export const zoneName: Form = {
   ...form(

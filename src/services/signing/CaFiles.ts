@@ -16,10 +16,12 @@ import { emit } from "../../domain/words/Log.ts"
 import type { FileUnusable } from "../../engine/host/KeyFile.ts"
 import { readSecretFile, readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
 import { currentSeconds } from "../../engine/Time.ts"
+import type { TokenSettings } from "../../engine/token/Token.ts"
 
-/** The parts of `signer.local_ca` that concern files. */
+/** The parts of `signer.local_ca` that concern the certificate and the key. */
 export interface CaFileSettings {
   readonly cert_path: string
+  readonly key_source: "file" | "pkcs11"
   readonly key_path: string
   /** The file with the passphrase of the key. Empty if the key is not encrypted. */
   readonly key_passphrase_file: string
@@ -32,6 +34,7 @@ export interface CaFileSettings {
     readonly state: string
     readonly locality: string
   }
+  readonly pkcs11: TokenSettings
 }
 
 /**
@@ -55,11 +58,18 @@ export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
 export interface SigningCa {
   readonly ca: CaMaterial
   readonly key: CaKey
+  /** Returns why the key does not sign now, as a sentence, or undefined if it signs. Absent if the key is in memory. */
+  readonly trouble?: Effect.Effect<string | undefined>
 }
 
 const unusable = (detail: string) => new CaFilesUnusable({ detail })
-const sentence = (key: string) => (error: FileUnusable) =>
+/** Returns a function that makes a sentence of an error: it names the file, and the key that names the file. */
+export const sentence = (key: string) => (error: FileUnusable) =>
   new CaFilesUnusable({ detail: `${key}: ${error.path} cannot be used: ${said(error)}.`, isOutside: true })
+
+/** Reads the certificate of a CA. */
+export const readCertificateFile = ({ cert_path }: Pick<CaFileSettings, "cert_path">) =>
+  Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
 
 const readIfPresent = (key: string, path: string) =>
   readTextFile(path).pipe(
@@ -117,7 +127,7 @@ export const refuseLacks = (
 }
 
 /** Warns about every reason for which strict verifiers refuse certificates of this CA. */
-const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
+export const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
   Effect.forEach(
     certificates.flatMap((der) => caLacks(der).map((reason) => ({ reason, sha256: sha256(der) }))),
     (lack) => emit("local_ca_incomplete", { issuer, path: cert_path, ...lack }),
@@ -126,14 +136,14 @@ const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: Ca
 
 /**
  * Writes a new CA if neither file exists, and returns whether a CA was written. If only one file exists, fails and
- * replaces nothing.
+ * replaces nothing. A CA whose key is not in a file is never made.
  */
 export const generateIfAbsent = (
   settings: CaFileSettings
 ): Effect.Effect<boolean, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
-    const { cert_path, key_path } = settings
-    if ((yield* areThere(settings)) !== undefined) return false
+    const { cert_path, key_path, key_source } = settings
+    if (key_source !== "file" || (yield* areThere(settings)) !== undefined) return false
     const passphrase = yield* passphraseOf(settings)
     const entropy = yield* Entropy
     const now = yield* currentSeconds
@@ -196,7 +206,7 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<SigningC
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
     for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
-    const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
+    const certificate = yield* readCertificateFile(settings)
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     const passphrase = yield* passphraseOf(settings)
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
@@ -223,9 +233,16 @@ export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | unde
     const passphrase = yield* passphraseOf(settings)
     if (texts === undefined) return undefined
     const { ca } = yield* read(settings, { ...texts, passphrase: passphrase?.text })
+    return yield* refuseEnded(settings, ca)
+  })
+
+/** Refuses a CA that is not valid now, and returns every other CA. */
+export const refuseEnded = (
+  settings: Pick<CaFileSettings, "cert_path">,
+  ca: CaMaterial
+): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+  Effect.gen(function*() {
     const fault = datesFault(ca, yield* currentSeconds)
-    if (fault !== undefined) {
-      return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isLoaded: true })
-    }
-    return ca
+    if (fault === undefined) return ca
+    return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isLoaded: true })
   })

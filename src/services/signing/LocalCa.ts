@@ -9,7 +9,7 @@ import { makeLeafIssuer, serialFrom, validityWindow } from "../../crypto/x509/Le
 import { lintLeaf } from "../../crypto/x509/Lint.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { currentSeconds } from "../../engine/Time.ts"
-import type { CaFileSettings } from "./CaFiles.ts"
+import type { CaFileSettings, SigningCa } from "./CaFiles.ts"
 import {
   CaFilesUnusable,
   check as checkFiles,
@@ -20,6 +20,7 @@ import {
 } from "./CaFiles.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
 import { permittedCommonName } from "./PermittedNames.ts"
+import { checkRemote, loadRemote } from "./RemoteCa.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 
@@ -42,20 +43,21 @@ const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).
  */
 export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnusable> =>
   Effect.gen(function*() {
-    const ca = yield* checkFiles(settings)
+    const ca = yield* settings.key_source === "file" ? checkFiles(settings) : checkRemote(settings)
     const detail = ca && (yield* IssuedCrl.make(settings.crl_path, ca.publicKey).trouble)
     if (detail !== undefined) return yield* new CaFilesUnusable({ detail, isOutside: true, isLoaded: true })
   })
 
 /**
- * Makes a signer with a local key (docs/decisions/local-ca.md). If the CA does not exist, makes the CA first. The parts
+ * Makes a signer with a key of our own (docs/decisions/local-ca.md). If the CA does not exist, makes the CA first. The parts
  * of a leaf that depend only on the issuer are encoded once. Each leaf is read back and linted before it is returned.
  */
 export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
     const entropy = yield* Entropy
     yield* generateIfAbsent(settings)
-    const { ca, key } = yield* loadForSigning(settings)
+    const signing: SigningCa = yield* settings.key_source === "file" ? loadForSigning(settings) : loadRemote(settings)
+    const { ca, key } = signing
     const urls = {
       crlDistributionPoints: settings.crl_distribution_points,
       caIssuerUrls: settings.ca_issuer_urls
@@ -80,7 +82,8 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
     const trouble = Effect.gen(function*() {
       const fault = datesFault(ca, yield* currentSeconds)
       const ended = fault === undefined ? undefined : endedText(settings, fault)
-      const texts = [ended, yield* issued.trouble].filter((text) => text !== undefined)
+      const ofKey = signing.trouble === undefined ? undefined : yield* signing.trouble
+      const texts = [ended, ofKey, yield* issued.trouble].filter((text) => text !== undefined)
       return texts.length === 0 ? undefined : texts.join(" ")
     })
     const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {

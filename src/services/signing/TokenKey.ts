@@ -1,0 +1,39 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { sameBytes } from "../../crypto/asn1/DerReader.ts"
+import type { CaKey, UnsupportedIssuer } from "../../crypto/x509/CaKey.ts"
+import { NotSigned } from "../../crypto/x509/CaKey.ts"
+import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
+import { digestInfo, ecdsaSignature, ecSpki, makeRemoteKey, rsaSpki } from "../../crypto/x509/RemoteKey.ts"
+import type { TokenPublicKey } from "../../engine/token/pkcs11Module.ts"
+import type { Token, TokenLimits, TokenSettings } from "../../engine/token/Token.ts"
+import { makeToken } from "../../engine/token/Token.ts"
+
+/* The key of a CA in a PKCS#11 token (docs/decisions/ca-keys.md). */
+
+const spkiOf = (key: TokenPublicKey): Uint8Array =>
+  key.kind === "rsa" ? rsaSpki(key.modulus, key.exponent) : ecSpki(key.parameters, key.point)
+
+/**
+ * Returns the key in the token that belongs to the public key of a certificate, and the token itself. The token is
+ * opened when it is first needed. A token with another key signs nothing.
+ */
+export const makeTokenKey = (
+  settings: TokenSettings,
+  publicKey: CaMaterial["publicKey"],
+  limits?: TokenLimits
+): Result.Result<{ readonly key: CaKey; readonly token: Token }, UnsupportedIssuer> => {
+  const spki = publicKey.export({ type: "spki", format: "der" })
+  const token = makeToken(
+    settings,
+    (key) => sameBytes(spkiOf(key), spki) ? undefined : "the key of the token and the CA certificate do not match",
+    limits
+  )
+  const key = makeRemoteKey(publicKey, ({ digest, family }) =>
+    (family === "ec"
+      ? Effect.map(token.sign("CKM_ECDSA", digest), ecdsaSignature)
+      : token.sign("CKM_RSA_PKCS", digestInfo(digest))).pipe(
+        Effect.mapError(({ detail }) => new NotSigned({ detail: `the token did not sign: ${detail}` }))
+      ))
+  return Result.map(key, (key) => ({ key, token }))
+}
