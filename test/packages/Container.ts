@@ -139,7 +139,7 @@ const holdsNothingElse = (root: string): void => {
   const libraries = files.filter((file) => file.includes(".so."))
   check(libraries.length === 7, `the image holds the libraries ${libraries.join(", ")}`)
   const drivers = files.filter((file) => file.endsWith(".node"))
-  check(drivers.length === 1, `the image holds the drivers ${drivers.join(", ")}`)
+  check(drivers.length === 2, `the image holds the drivers ${drivers.join(", ")}`)
   const above = files.filter((file) => file.startsWith(service)).map((file) => file.slice(service.length).split("/")[0])
   const parts = [...new Set(above)].sort().join(" ")
   check(!/\b(?:src|test|tsconfig\.json|\.npmrc)\b/.test(parts), `the service's folder holds ${parts}`)
