@@ -117,7 +117,7 @@ describe("transfer", () => {
     await ends(0, to, "migrate")
     assert.include(await ends(2, from, "transfer", "--to", to), "--yes")
     const said = await ends(0, from, "transfer", "--to", to, "--yes")
-    assert.match(said, /^TABLE +ROWS +SHA256\neab_keys +0 +[0-9a-f]{64}\n/)
+    assert.match(said, /^TABLE +ROWS +SHA256\nworkers +0 +[0-9a-f]{64}\n/)
     assert.match(said, /^0 row\(s\) copied\. /m)
     assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "there are rows in")
   })
