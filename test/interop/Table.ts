@@ -26,12 +26,19 @@ export const tableOf = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArr
   )
 }
 
-/** Returns a line for each failed scenario. `.ci/run` repeats these lines at its end. */
+/** How many lines of what a failed client said are printed. */
+const mostSaid = 20
+
+/**
+ * Returns a line for each failed scenario, and after it the end of what the client said. `.ci/run` repeats the first
+ * line at its end.
+ */
 export const failuresOf = (outcomes: ReadonlyArray<Outcome>): string =>
   outcomes.flatMap(({ challenge, client, database, error, scenario }) => {
     if (error === undefined) return []
-    const [first = ""] = error.split("\n", 1)
+    const [first = "", ...said] = error.trimEnd().split("\n")
     return [
-      `FAILED ${[client, challenge, scenario].filter((word) => word !== "").join(" ")} on ${database}: ${first}\n`
+      `FAILED ${[client, challenge, scenario].filter((word) => word !== "").join(" ")} on ${database}: ${first}\n`,
+      ...said.slice(-mostSaid).map((line) => `    ${line}\n`)
     ]
   }).join("")
