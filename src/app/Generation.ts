@@ -177,7 +177,11 @@ const scraping = Effect.fnUntraced(function*(
   return Effect.gen(function*() {
     const database = yield* Database
     const metrics = yield* Metrics
-    const all = [roles.has("worker") ? sample : nothing, up, certificateEnds(bySection.values(), listeners())]
+    const all = [
+      roles.has("worker") ? sample : nothing,
+      up,
+      certificateEnds([...bySection.values()].flat().map(({ issuer }) => issuer), listeners())
+    ]
     const found = yield* Effect.all(all, { concurrency: 3 })
     const { state } = yield* LogOutput
     const connections = ({ busy, idle }: Connections): ReadonlyArray<Sample> => [

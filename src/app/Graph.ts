@@ -21,6 +21,7 @@ import { Resolver } from "../engine/net/Resolver.ts"
 import { ReverseNames } from "../engine/net/ReverseNames.ts"
 import { Web } from "../engine/net/Web.ts"
 import { Queue } from "../engine/queue/Queue.ts"
+import * as SharedClock from "../engine/queue/SharedClock.ts"
 import { Waits } from "../engine/queue/Waits.ts"
 import type { Database } from "../engine/sql/Database.ts"
 import * as Registry from "../engine/telemetry/Registry.ts"
@@ -87,7 +88,8 @@ export const kept = (roles: Roles, process?: number) =>
       AccountKeys.layer,
       AuditAllowance.layer,
       Passwords.layer(),
-      ProfileStates.layer
+      ProfileStates.layer,
+      SharedClock.layer
     ))).pipe(Layer.provideMerge(Entropy.layer))
 
 /** The services of {@link kept}. */

@@ -15,6 +15,7 @@ import { Resolver } from "../engine/net/Resolver.ts"
 import { Web } from "../engine/net/Web.ts"
 import { Queue } from "../engine/queue/Queue.ts"
 import { start } from "../engine/queue/Runner.ts"
+import { SharedClock } from "../engine/queue/SharedClock.ts"
 import * as workers from "../engine/queue/Workers.ts"
 import { Database } from "../engine/sql/Database.ts"
 import { currentMillis } from "../engine/Time.ts"
@@ -140,6 +141,7 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
     const mine = yield* signers
     if (mine !== undefined) yield* Effect.provide(report, mine)
     yield* refresh
+    yield* (yield* SharedClock).measure
   })
   if ((yield* signers) !== undefined) {
     yield* Effect.addFinalizer(() => Effect.ignore(states.forget(owner, [])))

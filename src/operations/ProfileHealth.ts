@@ -24,9 +24,12 @@ export const makeReport = (owner: string) => {
     const troubles = yield* signers.troubles
     for (const [profile, trouble] of troubles) {
       if (written.has(profile) && written.get(profile) === trouble) continue
-      const { crl } = yield* Effect.orElseSucceed(signers.of(profile), () => ({ crl: undefined }))
-      const isStopped = crl !== undefined && (yield* crl.issued.trouble) !== undefined
-      yield* states.report({ profile, owner, trouble, since: now, stoppedIssuer: isStopped ? crl.id : undefined })
+      const { crls = [] } = yield* Effect.orElseSucceed(signers.of(profile), () => ({ crls: [] }))
+      const stopped = yield* Effect.filter(
+        crls,
+        ({ issued }) => Effect.map(issued.trouble, (text) => text !== undefined)
+      )
+      yield* states.report({ profile, owner, trouble, since: now, stoppedIssuer: stopped[0]?.id })
       const before = written.get(profile)
       written.set(profile, trouble)
       if (trouble !== undefined) yield* emit("profile_degraded", { profile, error: trouble })
@@ -75,7 +78,9 @@ const stoppedIssuers = (
   )
   const stopped = new Map<string, string>()
   for (const { profile, stoppedIssuer, trouble } of words) {
-    if (stoppedIssuer !== undefined && !lacking.has(profile)) stopped.set(stoppedIssuer, trouble ?? "")
+    if (stoppedIssuer !== undefined && !lacking.has(profile)) {
+      stopped.set(stoppedIssuer, trouble ?? "the record of its last list cannot be used")
+    }
   }
   return stopped
 }

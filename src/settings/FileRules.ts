@@ -31,6 +31,18 @@ const differentFiles = ({ cwd, written }: Subject) =>
   })
 }
 
+type Others = ProfileConfig["signer"]["local_ca"]["others"]
+
+/** Returns the files of the CAs of `others` that are configured. */
+const otherFiles = (others: Others): { readonly [key: string]: string } =>
+  Object.fromEntries(
+    Object.entries(others).flatMap(([name, { cert_path, crl_path, key_path, key_source }]) =>
+      Object.entries({ cert_path, crl_path, ...key_source === "file" ? { key_path } : {} })
+        .filter(([, path]) => path !== "")
+        .map(([key, path]) => [`local_ca.others.${name}.${key}`, path])
+    )
+  )
+
 /** Returns every file that the configured service writes, and the key that names the file. */
 const writtenBy = ({ config, cwd, written }: Subject) =>
   [
@@ -50,7 +62,8 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
           "local_ca.cert_path": cert_path,
           ...key_source === "file" ? { "local_ca.key_path": key_path } : {},
           "local_ca.crl_path": crl_path,
-          ...crl_der_path === "" ? {} : { "local_ca.crl_der_path": crl_der_path }
+          ...crl_der_path === "" ? {} : { "local_ca.crl_der_path": crl_der_path },
+          ...otherFiles(local_ca.others)
         }
         : {}
       return Object.entries(files).map(([key, path]) => ({ key: `profiles.${name}.signer.${key}`, path }))

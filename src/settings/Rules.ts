@@ -9,6 +9,7 @@ import { certificateFindings } from "./CertificateRules.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
 import { notifyFindings } from "./NotifyRules.ts"
+import { otherCaFindings } from "./OtherCaRules.ts"
 import { policyFindings } from "./PolicyRules.ts"
 import { relayFindings } from "./RelayRules.ts"
 
@@ -248,6 +249,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     proxyVariables,
     fileFindings,
     caKeyFindings,
+    otherCaFindings,
     sharedKeys,
     separateCas,
     namedCas,

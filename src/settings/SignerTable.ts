@@ -1,6 +1,21 @@
 import * as Schema from "effect/Schema"
+import { issuerMark, otherStates } from "../domain/IssuerState.ts"
 import { signerBackends } from "../domain/SignerBackend.ts"
-import { choice, count, flag, integer, milliseconds, secret, secrets, text, texts, word } from "../engine/config/Key.ts"
+import type { Names } from "../engine/config/Key.ts"
+import {
+  choice,
+  count,
+  entries,
+  flag,
+  integer,
+  milliseconds,
+  secret,
+  secrets,
+  text,
+  texts,
+  word
+} from "../engine/config/Key.ts"
+import type { Form } from "../engine/config/ValueForm.ts"
 import {
   anyText,
   base64Secret,
@@ -13,11 +28,18 @@ import {
   normalUrl,
   orEmpty,
   path,
+  time,
   zoneName
 } from "../engine/config/ValueForm.ts"
 import { aliasName, contactUri, hmacKey } from "./AcmeForms.ts"
 
 /* The keys of signers. docs/signers.md explains how these keys work together. */
+
+/** A URL in which `{issuer}` stands for the id of a CA. */
+const issuerUrl: Form = {
+  says: `${normalUrl.says}, which may contain {issuer}`,
+  fault: (text) => normalUrl.fault(text.replaceAll(issuerMark, "issuer"))
+}
 
 const subject = Schema.Struct({
   common_name: text(
@@ -30,6 +52,56 @@ const subject = Schema.Struct({
   country: text("", orEmpty(country), "Country code of a generated CA."),
   state: text("", anyText, "State or province of a generated CA."),
   locality: text("", anyText, "Locality of a generated CA.")
+})
+
+const key_source = word(
+  "file",
+  { offered: ["file", "pkcs11"] },
+  "Where the key of the CA is stored: in a file, or in a PKCS#11 token such as an HSM."
+)
+
+const pkcs11 = Schema.Struct({
+  module_path: text(
+    "",
+    orEmpty(path),
+    "PKCS#11 module of the token, a shared library. Required with key_source pkcs11."
+  ),
+  token_label: text("", anyText, "Label of the token. Either this or slot_id must be set with key_source pkcs11."),
+  slot_id: integer(-1, { min: -1 }, "Slot of the token. -1: token_label names the token."),
+  key_label: text("", anyText, "CKA_LABEL of the private key. This or key_id must be set with key_source pkcs11."),
+  key_id: text("", orEmpty(hexadecimal), "CKA_ID of the private key, which tells keys with the same label apart."),
+  pin_file: text("", orEmpty(path), "File with the PIN of the token. Required with key_source pkcs11.")
+})
+
+const nameRule = "1 to 32 lower-case letters, digits and hyphens"
+
+const caNames: Names = {
+  fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
+  fault: (name) => /^[a-z0-9][a-z0-9-]{0,31}$/.test(name) ? undefined : `cannot name a CA: a name has ${nameRule}`
+}
+
+/** A CA in addition to the CA that issues (docs/decisions/rotation.md). */
+const other = Schema.Struct({
+  cert_path: text("", orEmpty(path), "Certificate of the CA, PEM, followed by its chain. Required."),
+  key_source,
+  key_path: text("", orEmpty(path), "Key of the CA, PEM. Required with key_source file. No key is made."),
+  key_passphrase_file: text("", orEmpty(path), "File with the passphrase of the key. Empty: the key is not encrypted."),
+  pkcs11,
+  state: word(
+    "retired",
+    { offered: otherStates },
+    "A retired CA signs no certificates, but its revocation list until its last certificate ends. A waiting CA signs its list, and issues from the time in from."
+  ),
+  from: text(
+    "",
+    orEmpty(time),
+    "When a waiting CA begins to issue. The CA that issued before is retired from then on."
+  ),
+  crl_path: text(
+    "",
+    orEmpty(path),
+    "File to which the revocation list of the CA is exported, PEM. Empty: the crl_path of signer.local_ca, with the name of the CA before its extension."
+  )
 })
 
 /** The `signer` section, both process-wide and of a profile. */
@@ -69,32 +141,18 @@ export const signer = Schema.Struct({
     ),
     crl_distribution_points: texts(
       [],
-      normalUrl,
-      "URLs of the revocation list that new certificates contain."
+      issuerUrl,
+      "URLs of the revocation list that new certificates contain. {issuer} stands for the id of the CA that signs, as in https://acme.example/profile/default/crl/{issuer}."
     ),
     ca_issuer_urls: texts(
       [],
-      normalUrl,
-      "URLs of the CA certificate in DER that new certificates contain."
+      issuerUrl,
+      "URLs of the CA certificate in DER that new certificates contain. {issuer} stands for the id of the CA that signs."
     ),
-    key_source: word(
-      "file",
-      { offered: ["file", "pkcs11"] },
-      "Where the key of the CA is stored: in a file, or in a PKCS#11 token such as an HSM."
-    ),
-    pkcs11: Schema.Struct({
-      module_path: text(
-        "",
-        orEmpty(path),
-        "PKCS#11 module of the token, a shared library. Required with key_source pkcs11."
-      ),
-      token_label: text("", anyText, "Label of the token. Either this or slot_id must be set with key_source pkcs11."),
-      slot_id: integer(-1, { min: -1 }, "Slot of the token. -1: token_label names the token."),
-      key_label: text("", anyText, "CKA_LABEL of the private key. This or key_id must be set with key_source pkcs11."),
-      key_id: text("", orEmpty(hexadecimal), "CKA_ID of the private key, which tells keys with the same label apart."),
-      pin_file: text("", orEmpty(path), "File with the PIN of the token. Required with key_source pkcs11.")
-    }),
-    subject
+    key_source,
+    pkcs11,
+    subject,
+    others: entries(caNames, other)
   }),
   custom: Schema.Struct({
     script_path: text("", orEmpty(path), "Program that signs and revokes. Required with backend custom."),

@@ -398,6 +398,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
         "chainNotAfter",
         "chainEndsWith",
         "caState",
+        "issuance",
         "profiles",
         "crlNumber",
         "thisUpdate",
@@ -409,6 +410,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.deepInclude(list ?? {}, {
         state: "ok",
         caState: "ok",
+        issuance: "issuing",
         chainNotAfter: rfc3339(Date.parse(ca.validTo) / 1000),
         chainEndsWith: "CN=ACME Service Local CA",
         unlisted: 0,

@@ -67,10 +67,10 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
     Signers,
     Effect.gen(function*() {
       const real = yield* Signers
-      const own = (yield* Effect.orDie(real.of("default"))).crl
+      const own = (yield* Effect.orDie(real.of("default"))).crls
       return {
         ...real,
-        crlIssuers: real.crlIssuers.filter(({ id }) => id === own?.id).map((issuer) => ({
+        crlIssuers: real.crlIssuers.filter(({ id }) => id === own?.[0]?.id).map((issuer) => ({
           ...issuer,
           sign: (...given: Parameters<typeof issuer.sign>) => Effect.andThen(asked("list"), issuer.sign(...given))
         })),
@@ -79,7 +79,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
             signer.issue === undefined ? signer : {
               issue: (request: Parameters<typeof signer.issue>[0]) =>
                 Effect.andThen(asked("signature"), signer.issue(request)),
-              ...(profile === "default" && own !== undefined ? { crl: own } : { revoke: () => asked("revocation") })
+              ...(profile === "default" && own !== undefined ? { crls: own } : { revoke: () => asked("revocation") })
             })
       }
     })

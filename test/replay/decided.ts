@@ -307,5 +307,7 @@ export const decided: ReadonlyArray<Decided> = [
     plays:
       /^credentials\.(?:api: (?:GET|DELETE) \/api\/eab\/\{kid\} with (?:PUT|OPTIONS)|cli: eab create: --bogus|panel: (?:GET|POST) "?\/ui\/eab\/[0-9a-f-]{36})/,
     reason: "A credential says what its accounts may ask for, and this can be changed."
-  }
+  },
+  { plays: /^certificates\.cli: crl list: /, reason: "The list of CAs says which of them issues." },
+  { plays: /: GET \/(?:api\/cas|ui\/authorities) /, reason: "The list of CAs says which of them issues." }
 ]

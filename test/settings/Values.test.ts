@@ -100,7 +100,8 @@ const bad = (key: string, value: Sample) => {
 describe("the values of the configuration", () => {
   it("have samples for exactly the declared keys", () => {
     const inherited = /^profiles\.<name>\..+\./
-    const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom)|certificates\.kinds)\./
+    const named =
+      /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom)|certificates\.kinds|signer\.local_ca\.others)\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
       !inherited.test(key) && !named.test(key)
     )

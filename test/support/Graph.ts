@@ -45,6 +45,7 @@ import type { Config, ProfileConfig } from "../../src/settings/AppConfig.ts"
 import { resolveConfig } from "../../src/settings/Resolve.ts"
 import type { PanelFiles } from "../../src/surfaces/panel/Statics.ts"
 import { newEcKey } from "./Keys.ts"
+import { issuersOf } from "./KnownIssuers.ts"
 import { idLiteral, sql } from "./OpenDatabase.ts"
 
 export { idLiteral, openDriver, sql } from "./OpenDatabase.ts"
@@ -178,7 +179,7 @@ export const world = (script: Script = {}) =>
           issue: script.issue ?? signsAtOnce,
           ...script.revoke === undefined ? {} : { revoke: script.revoke }
         }),
-        Layer.succeed(Issuers, { bySection: new Map(), unread: [], of: () => undefined }),
+        Layer.succeed(Issuers, issuersOf(() => undefined)),
         Layer.succeed(ReadHooks, {
           crl: () => Effect.succeed(undefined),
           window: () => Effect.succeed(undefined),

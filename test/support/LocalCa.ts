@@ -4,7 +4,7 @@ import { createHash, sign } from "node:crypto"
 import { join } from "node:path"
 import { parseCsr } from "../../src/crypto/x509/Csr.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
-import type { LocalCaSettings } from "../../src/services/signing/LocalCa.ts"
+import type { LocalCaSettings } from "../../src/services/signing/ConfiguredCas.ts"
 import type { IssueRequest } from "../../src/services/signing/Signer.ts"
 import {
   algorithms,

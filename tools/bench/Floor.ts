@@ -109,8 +109,6 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
     key_path: join(caDirectory, "ca.key"),
     key_source: "file",
     key_passphrase_file: "",
-    key_type: "ecdsa-p256",
-    subject: { common_name: "", organization: "", organizational_unit: "", country: "", state: "", locality: "" },
     pkcs11: { module_path: "", token_label: "", slot_id: -1, key_label: "", key_id: "", pin_file: "" }
   }))
   const urls = { crlDistributionPoints: [], caIssuerUrls: [] }

@@ -138,6 +138,7 @@ export const events = {
   local_ca_generated: info("path", "issuer", "not_after", "key_type", "sha256"),
   local_ca_key_permissive: advisory("path"),
   local_ca_expiring: advisory("issuer", "not_after"),
+  local_ca_other_unusable: error("name", "error"),
   local_ca_is_root: advisory("issuer"),
   local_ca_incomplete: advisory("issuer", "path", "sha256", "reason"),
   local_ca_requested_validity_discarded: advisory("order_id"),

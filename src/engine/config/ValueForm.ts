@@ -3,6 +3,7 @@ import { escapeHidden } from "../HiddenText.ts"
 import { parseCidr, parseNameserver } from "../net/Address.ts"
 import { isExemption, parseProxy } from "../net/Proxy.ts"
 import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"
+import { parseRfc3339 } from "../Time.ts"
 
 /** How a text value must look. */
 export interface Form {
@@ -215,3 +216,10 @@ export const normalUrl: Form = {
     return isNormal ? undefined : `must be in normal form, which is ${url.href}`
   }
 }
+
+/** An RFC 3339 time. */
+export const time: Form = form(
+  "RFC 3339 time",
+  (text) => parseRfc3339(text) !== undefined,
+  "must be an RFC 3339 time such as 2027-01-31T06:00:00Z"
+)

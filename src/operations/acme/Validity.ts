@@ -65,7 +65,7 @@ export const unattainable = (
   now: number
 ): Malformed | undefined => {
   if (!isWish(wish) || profile.signer.backend !== "local_ca") return undefined
-  const issuer = issuers.of(profile.name)
+  const issuer = issuers.of(profile.name, now)
   const at = { now, orderedAt: now }
   const longest = windowOf(kind, issuer, { notBefore: undefined, notAfter: undefined }, at)
   if (Result.isFailure(longest)) return undefined // the CA has expired, which is not a fault of the request
@@ -116,7 +116,7 @@ export const datesOf = (
   return Effect.gen(function*() {
     const issuers = yield* Issuers
     const bounded = boundedKind(kind, (yield* scopeOfCaller(caller)).validitySeconds)
-    const window = windowOf(bounded, issuers.of(profile.name), order, { now, orderedAt: order.createdAt })
+    const window = windowOf(bounded, issuers.of(profile.name, now), order, { now, orderedAt: order.createdAt })
     return Result.isSuccess(window) ? of(window.success) : nothing
   })
 }

@@ -3,8 +3,10 @@ import * as Result from "effect/Result"
 import { encodePem } from "../../crypto/asn1/Pem.ts"
 import { readStoredChain } from "../../crypto/x509/Chain.ts"
 import { listedSerials } from "../../crypto/x509/Crl.ts"
+import { stateAt } from "../../domain/IssuerState.ts"
 import { AlreadyRevoked, BadRequest, IssuerStopped, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { kept } from "../../engine/sql/KeptCounts.ts"
@@ -42,6 +44,8 @@ export interface CrlView {
   readonly trouble?: string | undefined
   /** The state of the CA itself. Absent if no served profile signs with this CA any more. */
   readonly caState: CaState | undefined
+  /** What the CA does now. Absent if no served profile has this CA. */
+  readonly issuance: KnownCa["issuance"] | undefined
 }
 
 const pageSize = 2000
@@ -77,13 +81,21 @@ const compare = Effect.fnUntraced(function*(issuer: string) {
 
 const view = Effect.fnUntraced(function*(
   issuer: string,
-  ca: Issuer | undefined,
-  profiles: ReadonlyArray<string>
+  found: KnownCa | undefined
 ): Effect.fn.Return<CrlView, StorageFailed, Database> {
   const stored = yield* crls.shownHead(issuer)
   const now = yield* currentSeconds
   const trouble = (yield* stoppedShown).get(issuer)
-  const known = { issuer, ca, profiles, stored, caState: ca && caStateOf(ca, now), trouble }
+  const ca = found?.ca
+  const known = {
+    issuer,
+    ca,
+    profiles: found?.profiles ?? [],
+    stored,
+    caState: ca && caStateOf(ca, now),
+    issuance: found?.issuance,
+    trouble
+  }
   const isStopped = trouble !== undefined
   if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: isStopped ? "stopped" : "missing" }
   const recorded = yield* revocations.count(issuer)
@@ -95,16 +107,26 @@ const view = Effect.fnUntraced(function*(
   return { ...known, entries, unlisted, state: isStopped ? "stopped" : stateOf(stored.nextUpdate, unlisted, now) }
 })
 
+/** A CA of the configuration: what it does now, and for which profiles. */
+interface KnownCa {
+  readonly ca: Issuer
+  readonly issuance: ReturnType<typeof stateAt>
+  readonly profiles: Array<string>
+}
+
 /** Returns the CAs of these profiles. Each CA is listed once, with the names of its profiles. */
 export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
-  const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
+  const now = yield* sharedSeconds
+  const named = new Map<string, KnownCa>()
   for (const profile of profiles) {
-    const ca = issuers.of(profile)
-    if (ca === undefined) continue
-    const known = named.get(ca.id)
-    if (known === undefined) named.set(ca.id, { ca, profiles: [profile] })
-    else known.profiles.push(profile)
+    const cas = issuers.all(profile)
+    for (const one of cas) {
+      const { issuer: ca } = one
+      const known = named.get(ca.id)
+      if (known === undefined) named.set(ca.id, { ca, issuance: stateAt(one, cas, now), profiles: [profile] })
+      else known.profiles.push(profile)
+    }
   }
   return named
 })
@@ -133,7 +155,7 @@ export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArr
   const named = yield* signing(profiles)
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
-  return yield* readForOperator(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
+  return yield* readForOperator(Effect.forEach(ids, (id) => view(id, named.get(id))))
 })
 
 /** Returns the stored list of one CA as DER. */

@@ -10,8 +10,10 @@ import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { SignerBackend } from "../../domain/SignerBackend.ts"
+import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import { rulesOf, runsScriptsForNames } from "../../services/policy/Policies.ts"
+import { urlsOf } from "../../services/signing/ConfiguredCas.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { permittedCommonName } from "../../services/signing/PermittedNames.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
@@ -59,7 +61,7 @@ const drafted = Effect.fnUntraced(function*(
   kind: CertificateKind,
   { csr, names }: Accepted
 ) {
-  const issuer = (yield* Issuers).of(name)
+  const issuer = (yield* Issuers).of(name, yield* sharedSeconds)
   if (issuer === undefined) return yield* new ProfileDegraded()
   const { certificate, nameConstraints } = issuer
   const commonName = yield* Effect.mapError(
@@ -71,8 +73,8 @@ const drafted = Effect.fnUntraced(function*(
   if (Result.isFailure(window)) return yield* new ProfileDegraded()
   const draft = yield* draftLeaf({
     issuerCertDer: certificate,
-    crlDistributionPoints: signer.local_ca.crl_distribution_points,
-    caIssuerUrls: signer.local_ca.ca_issuer_urls
+    crlDistributionPoints: urlsOf(signer.local_ca.crl_distribution_points, issuer.id),
+    caIssuerUrls: urlsOf(signer.local_ca.ca_issuer_urls, issuer.id)
   }, {
     spki: csr.spki,
     keyType: csr.keyType,

@@ -227,7 +227,9 @@ export const orderDetailObject = (config: Config, found: OrderDetail, now: numbe
 })
 
 /** A CA and the state of its revocation list. */
-export const crlObject = ({ ca, caState, entries, issuer, profiles, state, stored, trouble, unlisted }: CrlView) => ({
+export const crlObject = (
+  { ca, caState, entries, issuance, issuer, profiles, state, stored, trouble, unlisted }: CrlView
+) => ({
   issuer,
   ...(ca === undefined ? {} : {
     subject: ca.subject,
@@ -239,6 +241,7 @@ export const crlObject = ({ ca, caState, entries, issuer, profiles, state, store
     chainEndsWith: ca.firstToEnd.subject
   }),
   ...member("caState", caState),
+  ...member("issuance", issuance),
   profiles,
   ...member("crlNumber", stored?.crlNumber),
   ...timeMember("thisUpdate", stored?.thisUpdate),

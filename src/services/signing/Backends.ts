@@ -10,8 +10,8 @@ import type { Scripts } from "../../engine/host/Scripts.ts"
 import type { DnsUpdate } from "../../engine/net/DnsUpdate.ts"
 import type { Web } from "../../engine/net/Web.ts"
 import type { CaFilesUnusable } from "./CaFiles.ts"
+import type { LocalCaSettings } from "./ConfiguredCas.ts"
 import * as Custom from "./Custom.ts"
-import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import { recovering } from "./Recovering.ts"
 import { AskedFor } from "./relay/AskedFor.ts"
@@ -209,7 +209,7 @@ export const layer = (
         bySection,
         get crlIssuers() {
           const crls = new Map<string, CrlIssuer>()
-          for (const { crl } of bySection.values()) if (crl !== undefined) crls.set(crl.id, crl)
+          for (const { crls: ofSigner = [] } of bySection.values()) for (const crl of ofSigner) crls.set(crl.id, crl)
           return [...crls.values()]
         },
         troubles: Effect.map(

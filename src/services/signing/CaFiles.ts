@@ -18,13 +18,23 @@ import { readSecretFile, readTextFile, removeLeftovers, said, writeNewFiles } fr
 import { currentSeconds } from "../../engine/Time.ts"
 import type { TokenSettings } from "../../engine/token/Token.ts"
 
-/** The parts of `signer.local_ca` that concern the certificate and the key. */
-export interface CaFileSettings {
+/** Where the certificate and the key of a CA are. */
+export interface CaKeySettings {
+  /** The section that has these keys. Absent for `signer.local_ca`. */
+  readonly section?: string
   readonly cert_path: string
   readonly key_source: "file" | "pkcs11"
   readonly key_path: string
   /** The file with the passphrase of the key. Empty if the key is not encrypted. */
   readonly key_passphrase_file: string
+  readonly pkcs11: TokenSettings
+}
+
+/** Returns the section that has the keys of a CA, for sentences. */
+export const sectionOf = ({ section = "signer.local_ca" }: Pick<CaKeySettings, "section">): string => section
+
+/** The parts of `signer.local_ca` that concern the certificate and the key. */
+export interface CaFileSettings extends CaKeySettings {
   readonly key_type: CaKeyType
   readonly subject: {
     readonly common_name: string
@@ -34,7 +44,6 @@ export interface CaFileSettings {
     readonly state: string
     readonly locality: string
   }
-  readonly pkcs11: TokenSettings
 }
 
 /**
@@ -68,8 +77,8 @@ export const sentence = (key: string) => (error: FileUnusable) =>
   new CaFilesUnusable({ detail: `${key}: ${error.path} cannot be used: ${said(error)}.`, isOutside: true })
 
 /** Reads the certificate of a CA. */
-export const readCertificateFile = ({ cert_path }: Pick<CaFileSettings, "cert_path">) =>
-  Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
+export const readCertificateFile = (settings: Pick<CaKeySettings, "cert_path" | "section">) =>
+  Effect.mapError(readTextFile(settings.cert_path), sentence(`${sectionOf(settings)}.cert_path`))
 
 const readIfPresent = (key: string, path: string) =>
   readTextFile(path).pipe(
@@ -94,20 +103,25 @@ export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolea
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
 /** Returns the passphrase of the key, or `undefined` if the key is not encrypted. */
-const passphraseOf = ({ key_passphrase_file: path }: CaFileSettings) =>
-  path === ""
+const passphraseOf = (settings: CaKeySettings) =>
+  settings.key_passphrase_file === ""
     ? Effect.succeed(undefined)
-    : Effect.mapError(readSecretFile(path), sentence("signer.local_ca.key_passphrase_file"))
+    : Effect.mapError(
+      readSecretFile(settings.key_passphrase_file),
+      sentence(`${sectionOf(settings)}.key_passphrase_file`)
+    )
 
 /** Returns the texts of both files, or `undefined` if neither file exists. Fails if only one of them exists. */
-const areThere = ({ cert_path, key_path }: CaFileSettings) =>
+const areThere = (settings: CaKeySettings) =>
   Effect.gen(function*() {
-    const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
-    const key = yield* readIfPresent("signer.local_ca.key_path", key_path)
+    const { cert_path, key_path } = settings
+    const section = sectionOf(settings)
+    const certificate = yield* readIfPresent(`${section}.cert_path`, cert_path)
+    const key = yield* readIfPresent(`${section}.key_path`, key_path)
     if (certificate !== undefined && key !== undefined) return { certificate: certificate.text, key: key.text }
     if (certificate === undefined && key === undefined) return undefined
     return yield* new CaFilesUnusable({
-      detail: `signer.local_ca: of ${cert_path} and ${key_path} only ${
+      detail: `${section}: of ${cert_path} and ${key_path} only ${
         key === undefined ? cert_path : key_path
       } exists; both or neither must.`,
       isOutside: true
@@ -185,7 +199,7 @@ export const generateIfAbsent = (
   })
 
 const read = (
-  { cert_path, key_path }: CaFileSettings,
+  settings: CaKeySettings,
   texts: { readonly certificate: string; readonly key: string; readonly passphrase: string | undefined }
 ): Effect.Effect<SigningCa, CaFilesUnusable> =>
   Effect.mapError(
@@ -195,19 +209,22 @@ const read = (
         (key) => Result.map(loadCa(texts.certificate, key), (ca) => ({ ca, key }))
       )
     ),
-    ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
+    ({ detail }) =>
+      unusable(
+        `${sectionOf(settings)}: ${settings.cert_path} and ${settings.key_path} cannot be used: ${detail}.`
+      )
   )
 
 /**
  * Loads the certificate and the key of the CA for signing. Refuses everything that docs/decisions/local-ca.md,
  * "Loading" lists.
  */
-export const loadForSigning = (settings: CaFileSettings): Effect.Effect<SigningCa, CaFilesUnusable> =>
+export const loadForSigning = (settings: CaKeySettings): Effect.Effect<SigningCa, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
     for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
     const certificate = yield* readCertificateFile(settings)
-    const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
+    const key = yield* Effect.mapError(readTextFile(key_path), sentence(`${sectionOf(settings)}.key_path`))
     const passphrase = yield* passphraseOf(settings)
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
     if (passphrase?.permissive === true) {
@@ -220,14 +237,14 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<SigningC
   })
 
 /** Returns a sentence about a CA whose dates prevent it from signing now. The sentence names the file. */
-export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, fault: string): string =>
-  `signer.local_ca.cert_path: ${cert_path} cannot be used: ${fault}.`
+export const endedText = (settings: Pick<CaKeySettings, "cert_path" | "section">, fault: string): string =>
+  `${sectionOf(settings)}.cert_path: ${settings.cert_path} cannot be used: ${fault}.`
 
 /**
  * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and also a CA that is not valid now.
  * Changes nothing. Returns the CA, or `undefined` if a new CA would be made.
  */
-export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
+export const check = (settings: CaKeySettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
   Effect.gen(function*() {
     const texts = yield* areThere(settings)
     const passphrase = yield* passphraseOf(settings)
@@ -238,7 +255,7 @@ export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | unde
 
 /** Refuses a CA that is not valid now, and returns every other CA. */
 export const refuseEnded = (
-  settings: Pick<CaFileSettings, "cert_path">,
+  settings: Pick<CaKeySettings, "cert_path" | "section">,
   ca: CaMaterial
 ): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {

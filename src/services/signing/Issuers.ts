@@ -4,10 +4,15 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { loadCa } from "../../crypto/x509/CaMaterial.ts"
+import type { Timed } from "../../domain/IssuerState.ts"
+import { issuingAt } from "../../domain/IssuerState.ts"
 import { sectionText } from "../../engine/config/Section.ts"
 import { readTextFile, said } from "../../engine/host/KeyFile.ts"
 import type { SigningProfile } from "./Backends.ts"
 import { ProfileUnusable } from "./Backends.ts"
+import { sectionOf } from "./CaFiles.ts"
+import type { LocalCaSettings, OneCaSettings } from "./ConfiguredCas.ts"
+import { casOf } from "./ConfiguredCas.ts"
 import { ledgerPathOf } from "./Ledger.ts"
 
 /** The public facts about the CA with which a profile signs. */
@@ -36,6 +41,11 @@ export interface Issuer {
   readonly firstToEnd: { readonly notAfter: number; readonly subject: string }
 }
 
+/** A CA and the time from which it issues. */
+export interface TimedIssuer extends Timed {
+  readonly issuer: Issuer
+}
+
 const lineOf = (subjectText: string): string => subjectText.split("\n").join(", ")
 
 /**
@@ -43,12 +53,12 @@ const lineOf = (subjectText: string): string => subjectText.split("\n").join(", 
  * that serves.
  */
 export class Issuers extends Context.Service<Issuers, {
-  readonly of: (profile: string) => Issuer | undefined
-  /**
-   * The CAs, each listed once under the text of its `signer` section, so that the next configuration can use them
-   * again.
-   */
-  readonly bySection: ReadonlyMap<string, Issuer>
+  /** Returns the CA that issues for a profile at an epoch second of the shared clock. */
+  readonly of: (profile: string, now: number) => Issuer | undefined
+  /** Returns every CA of a profile: the first one of its section, then the others. */
+  readonly all: (profile: string) => ReadonlyArray<TimedIssuer>
+  /** The CAs of each `signer` section, under the text of the section, so that the next configuration can use them again. */
+  readonly bySection: ReadonlyMap<string, ReadonlyArray<TimedIssuer>>
   /** The profiles whose certificate could not be read, each with the reason. */
   readonly unread: ReadonlyArray<ProfileUnusable>
 }>()("acme/services/signing/Issuers") {
@@ -64,70 +74,75 @@ export class Issuers extends Context.Service<Issuers, {
     Layer.effect(
       this,
       Effect.gen(function*() {
-        const byProfile = new Map<string, Issuer>()
-        const bySection = new Map<string, Issuer>()
+        const byProfile = new Map<string, ReadonlyArray<TimedIssuer>>()
+        const bySection = new Map<string, ReadonlyArray<TimedIssuer>>()
         const unread: Array<ProfileUnusable> = []
         for (const { name, signer } of profiles) {
           if (signer.backend !== "local_ca") continue
-          const { cert_path, crl_path } = signer.local_ca
           const section = sectionText(signer)
           const known = bySection.get(section) ?? before.get(section)
-          if (known !== undefined) {
-            bySection.set(section, known)
-            byProfile.set(name, known)
-            continue
-          }
-          const refuse = (detail: string, isOutside = false) =>
-            new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside, isLoaded: false })
-          const file = yield* Effect.result(readTextFile(cert_path))
-          if (Result.isFailure(file)) {
-            const words = said(file.failure)
-            const failure = refuse(
-              `signer.local_ca.cert_path: ${cert_path} cannot be used: ${words}; run \`init\`.`,
-              true
-            )
-            if (!mayDegrade(name)) return yield* failure
-            // The profile is degraded, so this process serves nothing for this CA until the file is back and the
-            // configuration is loaded again.
-            unread.push(failure)
-            continue
-          }
-          const { text } = file.success
-          const ca = yield* Effect.mapError(
-            Effect.fromResult(loadCa(text, undefined)),
-            ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
-          )
-          const {
-            anchorPem,
-            certificates,
-            fingerprint: sha256,
-            issuerId: id,
-            keyType,
-            nameConstraints,
-            notAfter,
-            notBefore
-          } = ca
-          const certificate = certificates[0] ?? new Uint8Array()
-          const subject = lineOf(ca.subjectText)
-          const firstToEnd = { notAfter: ca.firstToEnd.notAfter, subject: lineOf(ca.firstToEnd.subjectText) }
-          const ledgerPath = ledgerPathOf(crl_path)
-          const issuer = {
-            id,
-            certificate,
-            anchorPem,
-            ledgerPath,
-            subject,
-            sha256,
-            keyType,
-            nameConstraints,
-            notBefore,
-            notAfter,
-            firstToEnd
-          }
-          bySection.set(section, issuer)
-          byProfile.set(name, issuer)
+          const read = known ??
+            (yield* readAll(signer.local_ca, { profile: name, mayDegrade: mayDegrade(name), unread }))
+          byProfile.set(name, read)
+          // A section with a CA that could not be read is read again.
+          if (read.length === casOf(signer.local_ca).length) bySection.set(section, read)
         }
-        return { bySection, unread, of: (profile: string) => byProfile.get(profile) }
+        const all = (profile: string) => byProfile.get(profile) ?? []
+        return { bySection, unread, all, of: (profile, now) => issuingAt(all(profile), now)?.issuer }
       })
     )
 }
+
+interface Reading {
+  readonly profile: string
+  readonly mayDegrade: boolean
+  /** Gets the failures because of which nothing is refused. */
+  readonly unread: Array<ProfileUnusable>
+}
+
+/**
+ * Reads the certificates of the CAs of a section. If a certificate cannot be read and the profile may be degraded, or
+ * the CA is retired, this process serves nothing for this CA until the configuration is loaded again.
+ */
+const readAll = Effect.fnUntraced(function*(settings: LocalCaSettings, { mayDegrade, profile, unread }: Reading) {
+  const found: Array<TimedIssuer> = []
+  for (const { from, settings: one } of casOf(settings)) {
+    const ended = yield* Effect.result(readOne(one, profile))
+    if (Result.isSuccess(ended)) {
+      found.push({ from, issuer: ended.success })
+      continue
+    }
+    if (!(ended.failure.isOutside && (mayDegrade || from === undefined))) return yield* ended.failure
+    unread.push(ended.failure)
+  }
+  return found
+})
+
+const readOne = Effect.fnUntraced(function*(settings: OneCaSettings, profile: string) {
+  const { cert_path, crl_path } = settings
+  const key = `${sectionOf(settings)}.cert_path`
+  const refuse = (detail: string, isOutside = false) =>
+    new ProfileUnusable({ profile, detail, mayPass: false, isOutside, isLoaded: false })
+  const { text } = yield* Effect.mapError(
+    readTextFile(cert_path),
+    (failure) => refuse(`${key}: ${cert_path} cannot be used: ${said(failure)}; run \`init\`.`, true)
+  )
+  const ca = yield* Effect.mapError(
+    Effect.fromResult(loadCa(text, undefined)),
+    ({ detail }) => refuse(`${key}: ${cert_path} cannot be used: ${detail}.`)
+  )
+  const { anchorPem, certificates, fingerprint, issuerId, keyType, nameConstraints, notAfter, notBefore } = ca
+  return {
+    id: issuerId,
+    certificate: certificates[0] ?? new Uint8Array(),
+    anchorPem,
+    ledgerPath: ledgerPathOf(crl_path),
+    subject: lineOf(ca.subjectText),
+    sha256: fingerprint,
+    keyType,
+    nameConstraints,
+    notBefore,
+    notAfter,
+    firstToEnd: { notAfter: ca.firstToEnd.notAfter, subject: lineOf(ca.firstToEnd.subjectText) }
+  } satisfies Issuer
+})

@@ -1,160 +1,117 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { encodePem } from "../../crypto/asn1/Pem.ts"
-import { Entropy } from "../../crypto/Entropy.ts"
-import { datesFault } from "../../crypto/x509/CaMaterial.ts"
-import { checkChain } from "../../crypto/x509/Chain.ts"
-import { makeCrlSigner } from "../../crypto/x509/Crl.ts"
-import { makeLeafIssuer, serialFrom, validityWindow } from "../../crypto/x509/Leaf.ts"
-import { lintLeaf } from "../../crypto/x509/Lint.ts"
+import type { Entropy } from "../../crypto/Entropy.ts"
+import { issuingAt } from "../../domain/IssuerState.ts"
 import { emit } from "../../domain/words/Log.ts"
-import { currentSeconds } from "../../engine/Time.ts"
-import type { CaFileSettings, SigningCa } from "./CaFiles.ts"
-import {
-  CaFilesUnusable,
-  check as checkFiles,
-  endedText,
-  generateIfAbsent,
-  isSuppliedRoot,
-  loadForSigning
-} from "./CaFiles.ts"
+import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
+import { CaFilesUnusable, check as checkFiles, generateIfAbsent, isSuppliedRoot } from "./CaFiles.ts"
+import type { ConfiguredCa, LocalCaSettings } from "./ConfiguredCas.ts"
+import { casOf } from "./ConfiguredCas.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
-import { permittedCommonName } from "./PermittedNames.ts"
-import { checkRemote, loadRemote } from "./RemoteCa.ts"
+import { checkRemote } from "./RemoteCa.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
+import type { SigningIssuer } from "./SigningIssuer.ts"
+import * as signingIssuer from "./SigningIssuer.ts"
 
-/** The keys of `signer.local_ca`. */
-export interface LocalCaSettings extends CaFileSettings {
-  readonly leaf_validity_days: number
-  readonly crl_path: string
-  /** The file for the list as DER. Empty if the list is exported only as PEM. */
-  readonly crl_der_path: string
-  readonly crl_distribution_points: ReadonlyArray<string>
-  readonly ca_issuer_urls: ReadonlyArray<string>
-}
+/*
+ * The signer of a profile with CAs of its own (docs/decisions/local-ca.md). One of them issues; all of them publish
+ * lists (docs/decisions/rotation.md).
+ */
 
-const daySeconds = 86_400
-const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
+/** Refuses two CAs of a section with the same key, because a key can be in one state only. */
+const refuseSameKey = Effect.fnUntraced(
+  function*(cas: ReadonlyArray<{ readonly name: string | undefined; readonly id: string }>) {
+    for (const [index, { id, name }] of cas.entries()) {
+      const earlier = cas.slice(0, index).find((other) => other.id === id)
+      if (earlier === undefined) continue
+      const other = earlier.name === undefined ? "signer.local_ca" : `signer.local_ca.others.${earlier.name}`
+      return yield* new CaFilesUnusable({
+        detail: `signer.local_ca.others.${name ?? ""}: the CA has the same key as the CA of ${other}.`
+      })
+    }
+  }
+)
+
+const checkOne = Effect.fnUntraced(function*({ name, settings }: ConfiguredCa) {
+  const ca = yield* settings.key_source === "file" ? checkFiles(settings) : checkRemote(settings)
+  if (ca === undefined && name !== undefined) {
+    const detail = `signer.local_ca.others.${name}: ${settings.cert_path} and ${settings.key_path} do not exist.`
+    return yield* new CaFilesUnusable({ detail, isOutside: true })
+  }
+  const detail = ca && (yield* IssuedCrl.make(settings.crl_path, ca.publicKey).trouble)
+  if (detail !== undefined) return yield* new CaFilesUnusable({ detail, isOutside: true, isLoaded: true })
+  return ca
+})
 
 /**
- * Refuses what {@link make} would refuse, and also a CA that is not valid now or whose lists have stopped. Changes
- * nothing.
+ * Refuses what {@link make} would refuse, and also a CA that is not valid now or whose lists have stopped. A CA of
+ * `others` that has ended is no fault. Changes nothing.
  */
 export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnusable> =>
   Effect.gen(function*() {
-    const ca = yield* settings.key_source === "file" ? checkFiles(settings) : checkRemote(settings)
-    const detail = ca && (yield* IssuedCrl.make(settings.crl_path, ca.publicKey).trouble)
-    if (detail !== undefined) return yield* new CaFilesUnusable({ detail, isOutside: true, isLoaded: true })
+    const found: Array<{ readonly name: string | undefined; readonly id: string }> = []
+    for (const one of casOf(settings)) {
+      const ca = yield* one.from === undefined
+        ? Effect.catchIf(checkOne(one), ({ isLoaded }) => isLoaded === true, () => Effect.succeed(undefined))
+        : checkOne(one)
+      if (ca !== undefined) found.push({ name: one.name, id: ca.issuerId })
+    }
+    yield* refuseSameKey(found)
   })
 
+/** A CA of the section that could be loaded. */
+type Loaded = ConfiguredCa & SigningIssuer
+
 /**
- * Makes a signer with a key of our own (docs/decisions/local-ca.md). If the CA does not exist, makes the CA first. The parts
- * of a leaf that depend only on the issuer are encoded once. Each leaf is read back and linted before it is returned.
+ * Makes the CAs of `others`. A CA that cannot be loaded is left out, because the CA that issues must not depend on it.
+ */
+const makeOthers = Effect.fnUntraced(function*(others: ReadonlyArray<ConfiguredCa>) {
+  const made: Array<Loaded> = []
+  const failures = new Map<string, string>()
+  for (const one of others) {
+    const ended = yield* Effect.result(signingIssuer.make(one.settings))
+    if (Result.isSuccess(ended)) {
+      made.push({ ...one, ...ended.success })
+      continue
+    }
+    const { detail } = ended.failure
+    failures.set(one.name ?? "", detail)
+    yield* emit("local_ca_other_unusable", { name: one.name ?? "", error: detail })
+  }
+  return { made, failures }
+})
+
+/**
+ * Makes the signer of a section. If the first CA does not exist, makes that CA first. The signer issues with the CA
+ * whose time has come last.
  */
 export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
-    const entropy = yield* Entropy
     yield* generateIfAbsent(settings)
-    const signing: SigningCa = yield* settings.key_source === "file" ? loadForSigning(settings) : loadRemote(settings)
-    const { ca, key } = signing
-    const urls = {
-      crlDistributionPoints: settings.crl_distribution_points,
-      caIssuerUrls: settings.ca_issuer_urls
+    const [one, ...rest] = casOf(settings)
+    const first = yield* signingIssuer.make(settings)
+    if (isSuppliedRoot(first.ca, settings)) yield* emit("local_ca_is_root", { issuer: first.ca.issuerId })
+    const { failures, made } = yield* makeOthers(rest)
+    const all: ReadonlyArray<Loaded> = [...one === undefined ? [] : [{ ...one, ...first }], ...made]
+    yield* refuseSameKey(all.map(({ ca, name }) => ({ name, id: ca.issuerId })))
+    const configured = casOf(settings)
+    /** The CA that issues now. Fails if it could not be loaded: an older CA must not take its place. */
+    const issuing = Effect.gen(function*() {
+      const name = issuingAt(configured, yield* sharedSeconds)?.name
+      return all.find((ca) => ca.name === name) ??
+        (yield* new CaFilesUnusable({ detail: failures.get(name ?? "") ?? "no CA issues now" }))
+    })
+    return {
+      issue: (request) =>
+        Effect.flatMap(
+          Effect.mapError(issuing, ({ detail }) => new SigningFailed({ cause: "signer_failed", detail })),
+          ({ issue }) => issue(request)
+        ),
+      trouble: Effect.matchEffect(issuing, {
+        onFailure: ({ detail }) => Effect.succeed<string | undefined>(detail),
+        onSuccess: ({ trouble }) => trouble
+      }),
+      crls: all.map(({ crl }) => crl)
     }
-    const issuerCertDer = ca.certificates[0] ?? new Uint8Array()
-    const leafIssuer = yield* Effect.mapError(
-      Effect.fromResult(makeLeafIssuer({ issuerCertDer, ...urls }, key)),
-      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.cert_path} holds ${detail}.` })
-    )
-    const signCrl = makeCrlSigner(ca, key)
-    const end = ca.firstToEnd.notAfter
-    const lintIssuer = { ...ca, notAfter: end, ...urls }
-
-    const now = yield* currentSeconds
-    yield* emit("local_ca_loaded", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter), key_type: ca.keyType })
-    if (isSuppliedRoot(ca, settings)) yield* emit("local_ca_is_root", { issuer: ca.issuerId })
-    const expiring = emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
-    let isExpiryTold = end < now + settings.leaf_validity_days * daySeconds
-    if (isExpiryTold) yield* expiring
-
-    const issued = IssuedCrl.make(settings.crl_path, ca.publicKey)
-    const trouble = Effect.gen(function*() {
-      const fault = datesFault(ca, yield* currentSeconds)
-      const ended = fault === undefined ? undefined : endedText(settings, fault)
-      const ofKey = signing.trouble === undefined ? undefined : yield* signing.trouble
-      const texts = [ended, ofKey, yield* issued.trouble].filter((text) => text !== undefined)
-      return texts.length === 0 ? undefined : texts.join(" ")
-    })
-    const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
-      const { csr, kind, names, orderId } = request
-      const commonName = yield* permittedCommonName(ca.nameConstraints, request)
-      const now = yield* currentSeconds
-      const window = validityWindow({
-        now,
-        orderedAt: request.orderedAt,
-        validitySeconds: kind.validitySeconds,
-        requestedNotBefore: request.notBefore,
-        requestedNotAfter: request.notAfter,
-        issuerNotBefore: ca.notBefore,
-        issuerNotAfter: end
-      })
-      if (Result.isFailure(window)) {
-        yield* emit("local_ca_issuer_expired", { issuer: ca.issuerId })
-        return yield* new SigningFailed({
-          cause: "signer_failed",
-          detail: "the CA certificate, or one above it, has expired"
-        })
-      }
-      const { discardedRequest, notAfter, notBefore } = window.success
-      if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
-      // This is checked here as well as when the CA is loaded: the lifetime of a kind may be longer than
-      // leaf_validity_days, and a process may run for a long time.
-      if (!isExpiryTold && notAfter === end && end < now + kind.validitySeconds) {
-        isExpiryTold = true
-        yield* expiring
-      }
-      const serial = serialFrom(yield* entropy.bytes(16))
-      const leafRequest = {
-        spki: csr.spki,
-        keyType: csr.keyType,
-        names,
-        commonName,
-        content: kind.content,
-        serial,
-        notBefore,
-        notAfter
-      }
-      const der = yield* Effect.mapError(
-        leafIssuer.build(leafRequest),
-        ({ detail }) => new SigningFailed({ cause: "signer_failed", detail })
-      )
-      const check = lintLeaf(der, { issuer: lintIssuer, request: leafRequest })
-      if (check !== undefined) {
-        yield* emit("local_ca_lint_failed", { order_id: orderId, check })
-        return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
-      }
-      const chain = encodePem("CERTIFICATE", der) + ca.chainPem
-      // A client may request a certificate whose validity begins later. In that case, it is correct that the leaf is
-      // not valid yet.
-      const fault = checkChain(chain, {
-        spki: csr.spki,
-        names,
-        now: Math.max(now, notBefore),
-        issuer: ca,
-        lintedLeaf: der
-      })
-      if (fault !== undefined) {
-        yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault, cert_serial: undefined })
-        return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })
-      }
-      const hex = Buffer.from(serial).toString("hex")
-      const facts = { order_id: orderId, cert_serial: hex }
-      yield* emit("local_ca_leaf_issued", facts)
-      return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
-    })
-    const { crl_der_path, crl_path: path } = settings
-    const derPath = crl_der_path === "" ? undefined : crl_der_path
-    const crl = { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path, derPath, issued }
-    return { issue, trouble, crl }
   })

@@ -57,8 +57,8 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
       get revoke() {
         return made?.revoke
       },
-      get crl() {
-        return made?.crl
+      get crls() {
+        return made?.crls
       },
       trouble
     } as Signer

@@ -3,8 +3,8 @@ import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { loadCa } from "../../crypto/x509/CaMaterial.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { isTaken, readSecretFile } from "../../engine/host/KeyFile.ts"
-import type { CaFileSettings, SigningCa } from "./CaFiles.ts"
-import { adviseOnLacks, CaFilesUnusable, readCertificateFile, refuseEnded, sentence } from "./CaFiles.ts"
+import type { CaKeySettings, SigningCa } from "./CaFiles.ts"
+import { adviseOnLacks, CaFilesUnusable, readCertificateFile, refuseEnded, sectionOf, sentence } from "./CaFiles.ts"
 import { makeTokenKey } from "./TokenKey.ts"
 
 /* A CA whose certificate is in a file, and whose key is not. */
@@ -21,14 +21,17 @@ interface RemoteKey extends Required<SigningCa> {
   readonly open: Effect.Effect<void, KeyTrouble>
 }
 
-const unusable = ({ cert_path, key_source }: CaFileSettings, detail: string) =>
-  new CaFilesUnusable({
-    detail: `signer.local_ca: ${cert_path} and the key of ${key_source} cannot be used: ${detail}.`
+const unusable = (settings: CaKeySettings, detail: string) => {
+  const { cert_path, key_source } = settings
+  return new CaFilesUnusable({
+    detail: `${sectionOf(settings)}: ${cert_path} and the key of ${key_source} cannot be used: ${detail}.`
   })
+}
 
-const told = (settings: CaFileSettings, detail: string): string => `signer.local_ca.${settings.key_source}: ${detail}.`
+const told = (settings: CaKeySettings, detail: string): string =>
+  `${sectionOf(settings)}.${settings.key_source}: ${detail}.`
 
-const keyOf = (settings: CaFileSettings): Effect.Effect<RemoteKey, CaFilesUnusable> =>
+const keyOf = (settings: CaKeySettings): Effect.Effect<RemoteKey, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { text } = yield* readCertificateFile(settings)
     const { publicKey } = yield* loaded(settings, text, undefined)
@@ -41,18 +44,18 @@ const keyOf = (settings: CaFileSettings): Effect.Effect<RemoteKey, CaFilesUnusab
     return { ca, key, open: token.open, trouble }
   })
 
-const loaded = (settings: CaFileSettings, text: string, key: Parameters<typeof loadCa>[1]) =>
+const loaded = (settings: CaKeySettings, text: string, key: Parameters<typeof loadCa>[1]) =>
   Effect.mapError(Effect.fromResult(loadCa(text, key)), ({ detail }) => unusable(settings, detail))
 
 /** Reads the secret that opens the source of the key, to see that it is there. Its owner reads it again when needed. */
-const checkSecret = ({ pkcs11: { pin_file } }: CaFileSettings) =>
-  Effect.mapError(readSecretFile(pin_file), sentence("signer.local_ca.pkcs11.pin_file"))
+const checkSecret = (settings: CaKeySettings) =>
+  Effect.mapError(readSecretFile(settings.pkcs11.pin_file), sentence(`${sectionOf(settings)}.pkcs11.pin_file`))
 
 /**
  * Loads the certificate of a CA for signing, and reaches its key. If the key cannot be reached, the CA is in trouble
  * until it can. If a change of the configuration alone can help, fails.
  */
-export const loadRemote = (settings: CaFileSettings): Effect.Effect<Required<SigningCa>, CaFilesUnusable> =>
+export const loadRemote = (settings: CaKeySettings): Effect.Effect<Required<SigningCa>, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { ca, key, open, trouble } = yield* keyOf(settings)
     const secret = yield* Effect.option(checkSecret(settings))
@@ -65,18 +68,20 @@ export const loadRemote = (settings: CaFileSettings): Effect.Effect<Required<Sig
   })
 
 /** Refuses what {@link loadRemote} would refuse without a look at the key, and also a CA that is not valid now. */
-export const checkRemote = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+export const checkRemote = (settings: CaKeySettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { ca } = yield* keyOf(settings)
     yield* checkSecret(settings)
     const { module_path } = settings.pkcs11
     if (!(yield* isTaken(module_path))) {
-      const detail = `signer.local_ca.pkcs11.module_path: ${module_path} cannot be used: no such file or directory.`
+      const detail = `${
+        sectionOf(settings)
+      }.pkcs11.module_path: ${module_path} cannot be used: no such file or directory.`
       return yield* new CaFilesUnusable({ detail, isOutside: true })
     }
     return yield* refuseEnded(settings, ca)
   })
 
 /** Reaches the key, and compares it with the certificate. Nothing is signed. */
-export const tryKey = (settings: CaFileSettings): Effect.Effect<void, { readonly detail: string }> =>
+export const tryKey = (settings: CaKeySettings): Effect.Effect<void, { readonly detail: string }> =>
   Effect.flatMap(keyOf(settings), ({ open }) => open)

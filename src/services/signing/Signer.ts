@@ -73,6 +73,8 @@ export interface CrlIssuer {
   readonly id: string
   /** The subject key identifier of the CA. Its revocation lists contain this identifier. */
   readonly keyIdentifier: Uint8Array
+  /** When the first certificate of the CA's chain ends, in epoch seconds. Nobody needs a list after that. */
+  readonly until: number
   readonly sign: CrlSigner
   /** `signer.local_ca.crl_path`: the file to which the list is exported as PEM. */
   readonly path: string
@@ -134,8 +136,8 @@ export interface DirectSigner extends Backend {
   readonly leftOver?: undefined
   /** Present if another party keeps the revocations. */
   readonly revoke?: Revoke
-  /** Present if this service itself publishes the revocations. */
-  readonly crl?: CrlIssuer
+  /** The CAs whose revocations this service itself publishes. Absent if another party publishes them. */
+  readonly crls?: ReadonlyArray<CrlIssuer>
 }
 
 /** A backend whose orders an upstream fulfils. */
@@ -153,7 +155,7 @@ export interface RelaySigner extends Backend {
   readonly renewal: AskRenewal
   readonly revoke: Revoke
   readonly leftOver: AskLeftOver
-  readonly crl?: undefined
+  readonly crls?: undefined
 }
 
 /** One backend. Only a process with the worker role has backends. */

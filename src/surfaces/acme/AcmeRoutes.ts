@@ -86,8 +86,10 @@ const table = {
   "/certificate/{id}": { post: kid(postAsGet, orders.certificate) },
   "/revokeCert": { post: either(typed(certificates.RevokeCert), certificates.revocation) },
   "/crl": { get: certificates.published("/crl") },
+  "/crl/{id}": { get: certificates.published("/crl/{id}") },
   "/ca.pem": { get: certificates.published("/ca.pem") },
-  "/issuer.cer": { get: certificates.published("/issuer.cer") }
+  "/issuer.cer": { get: certificates.published("/issuer.cer") },
+  "/issuer/{id}": { get: certificates.published("/issuer/{id}") }
 }
 
 type NeedsOf<T> = {

@@ -21,13 +21,15 @@ const known = new Map<string, Publication>(Object.entries(publications))
 
 /**
  * Returns the served profile that a path names after `/profile/`, and the object that the profile publishes at the
- * path.
+ * path, with the id of a CA in the path.
  */
 const placeOf = (profiles: ReadonlySet<string>, path: string) => {
   const [, profile, pattern] = /^\/profile\/([^/]+)(\/.+)$/.exec(path) ?? []
   if (profile === undefined || pattern === undefined || !profiles.has(profile)) return undefined
-  const publication = known.get(pattern)
-  return publication === undefined ? undefined : { profile, pattern, publication }
+  const [, first = "", id = ""] = /^(\/[^/]+)\/([^/]+)$/.exec(pattern) ?? []
+  const declared = id === "" ? pattern : `${first}/{id}`
+  const publication = known.get(declared)
+  return publication === undefined ? undefined : { profile, pattern: declared, id, publication }
 }
 
 /** Returns the same problem document as the ACME listener, so that both listeners answer a URL in the same way. */
@@ -64,9 +66,9 @@ export const make = (profiles: ReadonlySet<string>, { proxies, slots, waitMillis
       const answered = (request: Request): Effect.Effect<Answer, Failure, Needs> => {
         if (place === undefined) return new NoSuchPath()
         if (request.method !== "GET" && request.method !== "HEAD") return new MethodNotAllowed({ allow: "GET, HEAD" })
-        const { profile, publication: { mediaType, of } } = place
+        const { id, profile, publication: { mediaType, of } } = place
         return Effect.map(
-          slots.takeWithin(waitMillis, of(profile), shed),
+          slots.takeWithin(waitMillis, of(profile, id), shed),
           (body) => unlessHeld(request, tagged(mediaType, body))
         )
       }

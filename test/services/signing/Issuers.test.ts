@@ -29,10 +29,10 @@ describe("the CAs of the profiles", () => {
       const refused = yield* Effect.flip(built(profiles, undefined, (name) => name === "well"))
       assert.deepInclude(refused, { profile: "gone", isOutside: true })
       const { of } = yield* built(profiles, undefined, (name) => name === "gone")
-      assert.strictEqual(of("well")?.id, before.of("well")?.id)
-      assert.isUndefined(of("gone"))
+      assert.strictEqual(of("well", 0)?.id, before.of("well", 0)?.id)
+      assert.isUndefined(of("gone", 0))
       // A process still uses a certificate that it has already read.
-      assert.isDefined((yield* built(profiles, before.bySection)).of("gone"))
+      assert.isDefined((yield* built(profiles, before.bySection)).of("gone", 0))
     }))
 
   it.effect("are refused for a file that is not a certificate, even if profiles may be degraded", () =>

@@ -16,7 +16,7 @@ import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Entropy } from "../../../src/crypto/Entropy.ts"
 import { generateIfAbsent } from "../../../src/services/signing/CaFiles.ts"
-import type { LocalCaSettings } from "../../../src/services/signing/LocalCa.ts"
+import type { LocalCaSettings } from "../../../src/services/signing/ConfiguredCas.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
 import { tryKey } from "../../../src/services/signing/RemoteCa.ts"
 import { openssl } from "../../crypto/Pki.ts"
@@ -97,9 +97,10 @@ describe("a CA with a key in a token", () => {
           writeFileSync(leaf, new X509Certificate(chain).toString())
           assert.include(openssl([...verified, leaf]).toString(), "OK")
         }
-        assert.isDefined(signer.crl)
-        const list = yield* signer.crl?.sign({ number: 1, thisUpdate: madeAt, nextUpdate: madeAt + 60, entries: [] }) ??
-          Effect.die("no list")
+        assert.isDefined(signer.crls?.[0])
+        const list =
+          yield* signer.crls?.[0]?.sign({ number: 1, thisUpdate: madeAt, nextUpdate: madeAt + 60, entries: [] }) ??
+            Effect.die("no list")
         writeFileSync(join(directory, "list.der"), list)
         openssl(["crl", "-inform", "DER", "-in", join(directory, "list.der"), "-CAfile", settings.cert_path, "-noout"])
         assert.deepStrictEqual(eventsOf(records).filter((event) => event === "local_ca_key_permissive"), [])

@@ -15,6 +15,7 @@ import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { NewOrder } from "../../../src/surfaces/acme/handlers/AcmeOrders.ts"
 import { der, makeCsr } from "../../support/Csr.ts"
 import { configOf, profileOf } from "../../support/Graph.ts"
+import { issuersOf } from "../../support/KnownIssuers.ts"
 import { callsOf } from "../../support/Work.ts"
 
 /*
@@ -47,7 +48,7 @@ const orders = (names: ReadonlyArray<string>) =>
       notAfter: undefined
     }),
     Context.makeUnsafe<Needs>(
-      new Map([[Issuers.key, { bySection: new Map(), unread: [], of: () => undefined } satisfies Issuers["Service"]]])
+      new Map([[Issuers.key, issuersOf(() => undefined)]])
     )
   )))
 

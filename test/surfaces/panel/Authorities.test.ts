@@ -7,6 +7,7 @@ import * as crls from "../../../src/store/revocation/Crls.ts"
 import * as revocations from "../../../src/store/revocation/Revocations.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { sql } from "../../support/Graph.ts"
+import { issuersOf } from "../../support/KnownIssuers.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
@@ -30,11 +31,7 @@ const issuer: Issuer = {
 const endingWith = (subject: string, notAfter: number): Issuer => ({ ...issuer, firstToEnd: { subject, notAfter } })
 
 const withCa = (ca: Issuer) =>
-  Effect.provideService(Issuers, {
-    bySection: new Map(),
-    unread: [],
-    of: (profile: string) => profile === "default" ? ca : undefined
-  })
+  Effect.provideService(Issuers, issuersOf((profile: string) => profile === "default" ? ca : undefined))
 
 const list = (nextUpdate: number) =>
   crls.insert({ issuer: id, number: 7, der: Buffer.from("list"), thisUpdate: startsAt - day, nextUpdate })

@@ -5,6 +5,7 @@ import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { issuersOf } from "../../support/KnownIssuers.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 import { selfSigned } from "../../support/Shown.ts"
@@ -22,29 +23,32 @@ mutual.policies = ["1.3.6.1.4.1.99999.1"]
 
 /** Provides a CA that is valid for eleven days, and may not issue for some names. */
 const withCa = <A, E, R>(self: Effect.Effect<A, E, R>, ...excluded: ReadonlyArray<string>) =>
-  Effect.flatMap(selfSigned("ca.example", startsAt), ({ cert }) =>
-    Effect.provideService(self, Issuers, {
-      bySection: new Map(),
-      unread: [],
-      of: () => ({
-        id: "ab",
-        certificate: new X509Certificate(cert).raw,
-        anchorPem: "",
-        ledgerPath: "/nowhere",
-        subject: "CN=CA",
-        sha256: "cd",
-        keyType: "ecdsa-p256" as const,
-        nameConstraints: [{
-          permitted: undefined,
-          excluded,
-          permittedSubjects: undefined,
-          excludedSubjects: []
-        }],
-        notBefore: 0,
-        notAfter: startsAt + 1_000_000,
-        firstToEnd: { notAfter: startsAt + 1_000_000, subject: "CN=CA" }
-      })
-    }))
+  Effect.flatMap(
+    selfSigned("ca.example", startsAt),
+    ({ cert }) =>
+      Effect.provideService(
+        self,
+        Issuers,
+        issuersOf(() => ({
+          id: "ab",
+          certificate: new X509Certificate(cert).raw,
+          anchorPem: "",
+          ledgerPath: "/nowhere",
+          subject: "CN=CA",
+          sha256: "cd",
+          keyType: "ecdsa-p256" as const,
+          nameConstraints: [{
+            permitted: undefined,
+            excluded,
+            permittedSubjects: undefined,
+            excludedSubjects: []
+          }],
+          notBefore: 0,
+          notAfter: startsAt + 1_000_000,
+          firstToEnd: { notAfter: startsAt + 1_000_000, subject: "CN=CA" }
+        }))
+      )
+  )
 
 describe("the page of the kinds of certificates", () => {
   const { config, test } = usePanel(sqlite, toml)

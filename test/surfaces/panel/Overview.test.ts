@@ -14,6 +14,7 @@ import * as audit from "../../../src/store/AuditRows.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { issuersOf } from "../../support/KnownIssuers.ts"
 import { keyboard, startsAt } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
@@ -52,8 +53,7 @@ const issuer = (notAfter: number) => ({
   firstToEnd: { notAfter, subject: "CN=Upper" }
 })
 
-const withCa = (notAfter: number) =>
-  Effect.provideService(Issuers, { bySection: new Map(), unread: [], of: () => issuer(notAfter) })
+const withCa = (notAfter: number) => Effect.provideService(Issuers, issuersOf(() => issuer(notAfter)))
 
 describe.each(databases)("the overview on $name", (backend) => {
   const { config, test } = usePanel(backend)
@@ -176,14 +176,14 @@ describe.each(databases)("the overview on $name", (backend) => {
         "bad 89 days until a CA certificate ends",
         "good 90 days until a CA certificate ends"
       ])
-      const two = Effect.provideService(Issuers, {
-        bySection: new Map(),
-        unread: [],
-        of: (profile: string) =>
+      const two = Effect.provideService(
+        Issuers,
+        issuersOf((profile: string) =>
           profile === "other"
             ? { ...issuer(startsAt + 5 * day), id: "cd".repeat(32) }
             : issuer(startsAt + 100 * day)
-      })
+        )
+      )
       const { text } = yield* two(panel.ask("/ui/", held))
       assert.strictEqual(tilesOf(text)[6]?.words, "5 days until a CA certificate ends", "of two, the first to end")
     }))

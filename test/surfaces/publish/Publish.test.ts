@@ -37,7 +37,7 @@ const { test } = useTests({
     const crls = Layer.effect(
       PublishedCrls,
       Effect.map(Issuers, ({ of }) => ({
-        of: (issuer: string) => script?.list ?? Effect.succeed(of("web")?.id === issuer ? lists.web : lists.mail)
+        of: (issuer: string) => script?.list ?? Effect.succeed(of("web", 0)?.id === issuer ? lists.web : lists.mail)
       }))
     )
     const hooks = Layer.succeed(ReadHooks, {

@@ -194,13 +194,14 @@ export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_
 })
 
 /**
- * Returns whether a new list is due. This is so if no list is stored, or if the stored list is past half of its
+ * Returns whether a new list is due. A CA that has ended signs no more lists. Otherwise a list is due if no list is stored, or if the stored list is past half of its
  * validity, lacks a recorded revocation, has a `thisUpdate` in the future, or cannot be read as a list.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const now = yield* currentSeconds
+  if (crl.until < now) return false
   const stored = yield* crls.find(crl.id)
   if (stored === undefined) return true
-  const now = yield* currentSeconds
   if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
   const listed = Result.getOrUndefined(listedSerials(stored.der))
   if (listed === undefined) return true

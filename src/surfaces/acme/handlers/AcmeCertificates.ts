@@ -37,9 +37,10 @@ export const revocation = ({ client, endpoint, payload, signer }: BySomeone<type
 
 /** Returns the handler of a path at which a profile publishes an object about its CA. */
 export const published =
-  <P extends keyof typeof publications>(path: P) => ({ endpoint }: { readonly endpoint: Endpoint }) => {
+  <P extends keyof typeof publications>(path: P) =>
+  ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) => {
     const { mediaType, of }: (typeof publications)[keyof typeof publications] = publications[path]
-    return Effect.map(of(endpoint.profile.name), (body) => tagged(mediaType, body))
+    return Effect.map(of(endpoint.profile.name, id), (body) => tagged(mediaType, body))
   }
 
 const revokedRetrySeconds = 60

@@ -27,6 +27,11 @@ const Ca = Schema.Struct({
       description: "Whether the CA's chain is valid. The state is expiring in the last ninety days of the chain."
     })
   ),
+  issuance: Schema.optionalKey(
+    Schema.Literals(["waiting", "issuing", "retired"]).annotate({
+      description: "Whether the CA signs certificates now, begins to later, or does so no more. Each CA signs its list."
+    })
+  ),
   profiles: Schema.Array(Schema.String),
   crlNumber: Schema.optionalKey(Int),
   thisUpdate: Schema.optionalKey(Time),
@@ -62,10 +67,22 @@ export const listCas = act({
     example: "crl list --json",
     needsConfig: () => true,
     columns: (
-      { caState = "", chainNotAfter = "", crlNumber, entries, issuer, nextUpdate = "", profiles, state, unlisted }
+      {
+        caState = "",
+        chainNotAfter = "",
+        crlNumber,
+        entries,
+        issuance = "",
+        issuer,
+        nextUpdate = "",
+        profiles,
+        state,
+        unlisted
+      }
     ) => ({
       issuer,
       profiles: profiles.join(" "),
+      issues: issuance,
       number: crlNumber === undefined ? "" : String(crlNumber),
       "next update": nextUpdate,
       entries: String(entries),

@@ -7,6 +7,7 @@ import { databases } from "../../../support/Databases.ts"
 import { queued, worker, works } from "../../../support/Ending.ts"
 import { breakWrites, mend } from "../../../support/Faults.ts"
 import { column, configOf, sql } from "../../../support/Graph.ts"
+import { issuersOf } from "../../../support/KnownIssuers.ts"
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
@@ -42,11 +43,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
 
 /** Provides a CA for both profiles that expires `caDays` days after the beginning. */
 const withCa = (caDays: number, id = "aa") =>
-  Effect.provideService(Issuers, {
-    bySection: new Map(),
-    unread: [],
-    of: () => issuerOf(id, madeAt + caDays * daySeconds)
-  })
+  Effect.provideService(Issuers, issuersOf(() => issuerOf(id, madeAt + caDays * daySeconds)))
 
 describe.each(databases)("the expiry of a CA on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: madeAt })
