@@ -54,7 +54,8 @@ const frozen = {
     "0041_hot_orders.sql": "829cb6114be6044bdd3998f1826eefb8b1e22ba62bb40582d3a219ae7ed76c3f",
     "0042_kinds.sql": "e0ee0cef6c6b8a808e6e7eb481af1151ecbdb3a642fb1583798840a30cb37493",
     "0043_scopes.sql": "6272b128a22023cf26ad23517880105edf4a17bfebdecbde92457840ac87d9e5",
-    "0044_scopes_known.sql": "7990d5ec73cada008b5d644b17ff7c62933b9a84627d0d294fb445f0ef7f74db"
+    "0044_scopes_known.sql": "7990d5ec73cada008b5d644b17ff7c62933b9a84627d0d294fb445f0ef7f74db",
+    "0046_compromised_issuers.sql": "18acca47549606dd1068851192fdeee8d9fc8a07ded08edac11ed5d0234f4e51"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -94,7 +95,8 @@ const frozen = {
     "0041_hot_orders.sql": "2f4320d46ae87c66497f3162f64e4e39c5932c397c3e448b0a24baa09187da23",
     "0042_kinds.sql": "c1cf96c2a77fdc833937aac8e080b2a0301064e9311ecd6f0d9c3eebdf40a32a",
     "0043_scopes.sql": "e7ac8d551f6e2263b2c739261be748a892e4f8900e3eeac1582b1b4bf4ce1bdb",
-    "0044_scopes_known.sql": "f6aa10482a5f69c38e1e05448b286df29538d182080c6ae8091d91e75d2b7357"
+    "0044_scopes_known.sql": "f6aa10482a5f69c38e1e05448b286df29538d182080c6ae8091d91e75d2b7357",
+    "0046_compromised_issuers.sql": "7868f411963819b9226fe6e80d7de169ea94af3d9fcff7710816174f6d1429fe"
   }
 } as const
 

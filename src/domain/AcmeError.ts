@@ -145,6 +145,8 @@ export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned")
 export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDeactivated")<{ readonly name: string }> {}
 /** The configuration no longer has the kind of certificate for which the order was placed. */
 export class KindRemoved extends Data.TaggedError("KindRemoved")<{ readonly kind: string }> {}
+/** The CA that signed the certificate was declared compromised before the certificate was stored. */
+export class IssuerCompromised extends Data.TaggedError("IssuerCompromised") {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /**
@@ -194,6 +196,7 @@ export type IssuanceFailed =
   | AuthorizationDeactivated
   | KindRemoved
   | AuthorityWithdrawn
+  | IssuerCompromised
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName
@@ -260,6 +263,7 @@ export type AcmeError =
   | AuthorizationDeactivated
   | KindRemoved
   | AuthorityWithdrawn
+  | IssuerCompromised
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName

@@ -40,6 +40,7 @@ const vocabulary = {
   nonce_cleanup_completed: { outcome: "success", actors: ["admin", "cli"] },
   audit_pruned: { outcome: "success", actors: ["cli", "system"] },
   crl_number_raised: { outcome: "success", actors: ["cli"] },
+  authority_compromised: { outcome: "success", actors: ["admin", "cli"] },
   upstream_key_changed: { outcome: "success", actors: ["cli"] },
   upstream_contact_updated: { outcome: "success", actors: ["cli"] },
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
@@ -81,6 +82,7 @@ export type IssueFailureCause =
   | "filter_undecided"
   | "authority_withdrawn"
   | "kind_removed"
+  | "issuer_compromised"
   | "credential_denied"
   | "attempts_exhausted"
   | "cancelled"
@@ -206,6 +208,7 @@ interface Details {
   }
   readonly nonce_cleanup_completed: { readonly removed: number }
   readonly audit_pruned: { readonly cutoff: string; readonly removed: number }
+  readonly authority_compromised: { readonly issuer: string }
   readonly crl_number_raised: { readonly issuer: string; readonly before: number; readonly after: number }
   readonly upstream_key_changed: {
     readonly account_url: string

@@ -131,6 +131,10 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
     "The account or an authorization was deactivated before signing.",
     "Order again with a valid account."
   ],
+  issuer_compromised: [
+    "The CA that signed the certificate was declared compromised before the certificate was stored.",
+    "`acme-svc crl list` shows which CA issues; put a new CA in place, then order again."
+  ],
   credential_denied: [
     "The credential of the account does not permit the order any more.",
     "`acme-svc eab show` shows what the credential may ask for; change that, or order within it."

@@ -273,6 +273,11 @@ const table = {
     status: 403,
     detail: () => "The account or an authorization was withdrawn before the certificate was there; place a new order."
   },
+  IssuerCompromised: {
+    type: "serverInternal",
+    status: 500,
+    detail: () => "The authority that signed the certificate must not be trusted any more; place a new order later."
+  },
   ...upstreamProblems,
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
 } as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }

@@ -136,6 +136,7 @@ const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   AlpnCertificateMismatched: validation("AlpnCertificateMismatched"),
   ValidationAbandoned: validation("ValidationAbandoned"),
   AuthorizationDeactivated: [{ event: "authz_deactivated", by: "authz_id, order_id" }],
+  IssuerCompromised: [{ event: "order_finalize_issuer_compromised", by: "order_id" }],
   AuthorityWithdrawn: [{ event: "order_finalize_authority_withdrawn", by: "order_id" }],
   UpstreamRefusedOrder: byUpstream,
   UpstreamRateLimited: byUpstream,

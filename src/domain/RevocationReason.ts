@@ -17,6 +17,9 @@ export const revocationReasons = [
 /** The reason code for a key that others may know. */
 export const keyCompromise = 1
 
+/** The reason code for a certificate whose CA has a key that others may know. */
+export const caCompromise = 2
+
 /** Returns whether a revocation may state this code. */
 export const isAcceptedReason = (code: number): boolean => revocationReasons.some((one) => one.code === code)
 

@@ -5,8 +5,10 @@ import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { currentSeconds } from "../engine/Time.ts"
 import type { Degraded } from "../services/signing/ProfileStates.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
+import type { Signer } from "../services/signing/Signer.ts"
 import { Signers } from "../services/signing/Signer.ts"
 import * as states from "../store/ProfileStateRows.ts"
+import * as compromised from "../store/revocation/CompromisedIssuers.ts"
 
 /* Finds profiles for which no worker can sign (docs/decisions/degraded-profiles.md). */
 
@@ -15,6 +17,9 @@ import * as states from "../store/ProfileStateRows.ts"
  */
 const seenWithinSeconds = 30
 
+/** What a profile without a signer has. */
+const nothing: Pick<Signer, "crls" | "issuing"> = {}
+
 /** Makes an effect that stores those states of the worker's profiles that have changed since the last call. */
 export const makeReport = (owner: string) => {
   const written = new Map<string, string | undefined>()
@@ -22,9 +27,15 @@ export const makeReport = (owner: string) => {
     const now = yield* currentSeconds
     const signers = yield* Signers
     const troubles = yield* signers.troubles
-    for (const [profile, trouble] of troubles) {
+    const lost = yield* compromised.ids
+    for (const [profile, own] of troubles) {
+      const { issuing = Effect.succeed(undefined) } = yield* Effect.orElseSucceed(signers.of(profile), () => nothing)
+      const issuer = lost.size === 0 ? undefined : yield* issuing
+      const trouble = issuer !== undefined && lost.has(issuer)
+        ? `The CA ${issuer}, which issues, is compromised; put another CA in its place.`
+        : own
       if (written.has(profile) && written.get(profile) === trouble) continue
-      const { crls = [] } = yield* Effect.orElseSucceed(signers.of(profile), () => ({ crls: [] }))
+      const { crls = [] } = yield* Effect.orElseSucceed(signers.of(profile), () => nothing)
       const stopped = yield* Effect.filter(
         crls,
         ({ issued }) => Effect.map(issued.trouble, (text) => text !== undefined)

@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { bodiesOf } from "../support/Documents.ts"
 import { client, gateComesBack } from "../support/Installed.ts"
+import { foreignCa, keyPem } from "../support/LocalCa.ts"
 import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 
@@ -62,7 +63,15 @@ describe("docs/revocation.md", () => {
     const [, issuer = ""] = /^([0-9a-f]{64})  default .* ok$/m.exec(await place.succeed("crlList")) ?? []
     place.stand("ISSUER", issuer)
     assert.include(await place.succeed("crlRaise"), "to 41; the next list has a higher number")
-    assert.match(await place.succeed("crlList"), new RegExp(`^${issuer}  default +4[12] `, "m"))
+    assert.match(await place.succeed("crlList"), new RegExp(`^${issuer}  default +issuing +4[12] `, "m"))
+  })
+
+  it("lets an operator declare the CA compromised", async () => {
+    const leaves = await revoked()
+    await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
+    assert.include(await place.succeed("crlCompromised"), "is compromised; a worker revokes its certificates.")
+    while ((await revoked()) === leaves); // a worker revokes it soon
+    assert.match(await place.succeed("crlList"), / default +compromised /)
   })
 
   it.each(bodiesOf("docs/revocation.md", "toml"))(
@@ -70,6 +79,15 @@ describe("docs/revocation.md", () => {
     async (body) => {
       const another = await Place.make()
       writeFileSync(another.at("config.toml"), body.includes("[profiles.") ? body : `${body}\n[profiles.default]\n`)
+      for (const [, name = ""] of body.matchAll(/local_ca\.others\.(\w+)\]/g)) {
+        const [, table = ""] = body.split(`others.${name}]`)
+        const [cert = "", key = ""] = ["cert", "key"].map((one) =>
+          new RegExp(`^${one}_path = "(.*)"$`, "m").exec(table)?.[1] ?? ""
+        )
+        const made = foreignCa({ name })
+        writeFileSync(another.at(cert), made.certificatePem)
+        writeFileSync(another.at(key), keyPem(made.key), { mode: 0o600 })
+      }
       await another.succeed("init")
       for (const [, file = ""] of body.matchAll(/^(?:cert|key)_path = "(.*)"$/gm)) {
         assert.isTrue(existsSync(another.at(file)), file)

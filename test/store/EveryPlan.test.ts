@@ -86,6 +86,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     bound: "one row for each of few values",
     names: /^(order_profiles|revocation_issuers|job_unknown_kinds|job_heads|expiring_authorities)$/
   },
+  {
+    bound: "one page of a walk over all orders, for a compromised CA",
+    names: /^certificates_live_page$/,
+    steps: /id>/
+  },
   { bound: "those of a kind that comes round for each profile", names: /^job_look_again$/, steps: /kind=\?/ },
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
   {

@@ -7,6 +7,7 @@ import * as tokens from "../../src/operations/operator/identity/Tokens.ts"
 import type { Passwords } from "../../src/services/operators/Passwords.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import * as nonces from "../../src/store/NonceRows.ts"
+import * as crls from "../../src/store/revocation/Crls.ts"
 import type { World } from "./Graph.ts"
 import { accountKeyOf, callerAt, column, newPrivateKey, orderOf, profileOf, sql } from "./Graph.ts"
 import { enrolled, enter, keyboard, made, password, startsAt } from "./Operators.ts"
@@ -235,6 +236,18 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       cli: ({ id }) => ["jobs", "run-now", id],
       rows: ["job_advanced"],
       records: ["admin_job_advanced"]
+    },
+    "declares a CA compromised": {
+      subject: (way) => {
+        const id = ({ api: "a", panel: "b", cli: "c" } as const)[way].repeat(64)
+        const list = { issuer: id, number: 1, der: Buffer.from("list"), thisUpdate: 0, nextUpdate: 4_102_444_800 }
+        return Effect.as(crls.insert(list), { id })
+      },
+      api: ({ id }) => ["POST", `/api/cas/${id}/compromise`, step],
+      panel: ({ id }) => [`/ui/authorities/${id}/compromise`, step],
+      cli: ({ id }) => ["crl", "compromised", id, "--yes"],
+      rows: ["authority_compromised"],
+      records: ["admin_authority_compromised"]
     },
     "disables an operator": {
       subject: seated,

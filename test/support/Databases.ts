@@ -83,6 +83,7 @@ const tables = [
   "revocations",
   "crls",
   "burnt_keys",
+  "compromised_issuers",
   "orphaned_certificates",
   "http01_tokens",
   "admin_users",

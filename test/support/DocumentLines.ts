@@ -116,7 +116,8 @@ export const linesOf = {
     crlList: "acme-svc crl list",
     crlText: "openssl crl -in ca.crl -noout -text",
     verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",
-    crlRaise: "acme-svc crl raise ISSUER --above 41 --yes"
+    crlRaise: "acme-svc crl raise ISSUER --above 41 --yes",
+    crlCompromised: "acme-svc crl compromised ISSUER --yes"
   },
   backup: {
     vacuum: "sqlite3 sqlite.db \"VACUUM INTO 'backup.db'\"",

@@ -54,6 +54,7 @@ const kept = [
   "SELECT id, name, revoked_at FROM api_tokens ORDER BY id",
   `SELECT id, username, password_hash, status, role, contact_email, totp_secret, totp_pending_secret FROM admin_users
    ORDER BY id`,
+  "SELECT issuer FROM compromised_issuers ORDER BY issuer",
   "SELECT token_hash, state FROM admin_sessions ORDER BY token_hash",
   "SELECT id FROM jobs WHERE kind = 'signer_issue' AND status = 'ready' AND run_at > unixepoch() + 600 ORDER BY id"
 ]
@@ -285,6 +286,18 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     says: "deleted.",
     badly: { ttlSeconds: "-1" },
     code: "bad_request"
+  },
+  "/ui/authorities/{issuer}/compromise": {
+    page: ({ write }) => {
+      // The CA of the demo must go on issuing.
+      const issuer = "ab".repeat(32)
+      write("DELETE FROM compromised_issuers")
+      write("INSERT OR REPLACE INTO crls VALUES (?, 1, x'30', 0, 4102444800)", issuer)
+      return `/ui/authorities?compromise=${issuer}`
+    },
+    well: { password: admin },
+    says: "The CA is compromised.",
+    ...wrong
   },
   "/ui/operators/{username}/contact": {
     page: atBob(),

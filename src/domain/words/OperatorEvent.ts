@@ -38,6 +38,7 @@ export const operatorEvents = {
   admin_no_users: advisory(),
   admin_mfa_enrolment_pending: advisory("count"),
   admin_users_without_address: advisory("count"),
+  admin_authority_compromised: advisory("username", "surface", "issuer"),
   admin_eab_created: info("username", "surface", "kid"),
   admin_eab_scope_changed: info("username", "surface", "kid"),
   admin_eab_revoked: info("username", "surface", "kid"),

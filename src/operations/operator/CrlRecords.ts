@@ -15,6 +15,7 @@ import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import * as compromised from "../../store/revocation/CompromisedIssuers.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import type { AtKeyboard } from "../Operator.ts"
@@ -44,8 +45,8 @@ export interface CrlView {
   readonly trouble?: string | undefined
   /** The state of the CA itself. Absent if no served profile signs with this CA any more. */
   readonly caState: CaState | undefined
-  /** What the CA does now. Absent if no served profile has this CA. */
-  readonly issuance: KnownCa["issuance"] | undefined
+  /** What the CA does now. Absent if no served profile has this CA, unless the CA is compromised. */
+  readonly issuance: KnownCa["issuance"] | "compromised" | undefined
 }
 
 const pageSize = 2000
@@ -155,7 +156,17 @@ export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArr
   const named = yield* signing(profiles)
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
-  return yield* readForOperator(Effect.forEach(ids, (id) => view(id, named.get(id))))
+  const lost = new Set((yield* compromised.shownAll).map(({ issuer }) => issuer))
+  return yield* readForOperator(
+    Effect.forEach(
+      ids,
+      (id) =>
+        Effect.map(
+          view(id, named.get(id)),
+          (found): CrlView => lost.has(id) ? { ...found, issuance: "compromised" } : found
+        )
+    )
+  )
 })
 
 /** Returns the stored list of one CA as DER. */

@@ -3,7 +3,13 @@ import type { Csr } from "../../crypto/x509/Csr.ts"
 import { purposeWord } from "../../crypto/x509/KeyPurpose.ts"
 import { hasRequestedUsages, leafUsages, notGranted, requestedWords } from "../../crypto/x509/RequestedExtensions.ts"
 import type { IssuanceFailed } from "../../domain/AcmeError.ts"
-import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned, KindRemoved } from "../../domain/AcmeError.ts"
+import {
+  AuthorityWithdrawn,
+  BadCsr,
+  IssuanceAbandoned,
+  IssuerCompromised,
+  KindRemoved
+} from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { kindName } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
@@ -24,6 +30,7 @@ import * as audit from "../../store/AuditRows.ts"
 import * as certificates from "../../store/orders/CertificateStoring.ts"
 import { isChallenged } from "../../store/orders/OrderDetail.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
+import * as compromised from "../../store/revocation/CompromisedIssuers.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 
@@ -78,6 +85,16 @@ export const withdrawn = (of: Issuance, order: Found) =>
     emit("order_finalize_authority_withdrawn", { order_id: order.id })
   )
 
+/** Ends an order whose certificate was signed by a CA that is compromised. */
+const issuerCompromised = (of: Issuance, order: Found) =>
+  fail(
+    of,
+    order,
+    new IssuerCompromised(),
+    "issuer_compromised",
+    emit("order_finalize_issuer_compromised", { order_id: order.id })
+  )
+
 /** Ends an order whose kind of certificate was removed by a reload. */
 export const kindRemoved = (of: Issuance, order: Found) => {
   const kind = kindName(order.kind)
@@ -107,7 +124,7 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
-    const { chain, notAfter, serial } = signed
+    const { chain, issuer, notAfter, serial } = signed
     const { id } = order
     const identifiers = namesOf(order)
     yield* orders.lock(id)
@@ -118,7 +135,8 @@ export const stored = Effect.fnUntraced(
       certificate: chain,
       certSerial: serial,
       certPubkey: csr.spki,
-      certNotAfter: notAfter
+      certNotAfter: notAfter,
+      issuer
     }, {
       event: "certificate_issued",
       actorKind: "acme",
@@ -135,7 +153,10 @@ export const stored = Effect.fnUntraced(
         ...isProvedByChallenge ? {} : { proved_by: "credential" }
       }
     })
-    if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
+    if (stored === undefined) {
+      const isCompromised = issuer !== undefined && (yield* compromised.ids).has(issuer)
+      return yield* Effect.as(isCompromised ? issuerCompromised(of, order) : withdrawn(of, order), false)
+    }
     const usages = csr.usages.length === 0 ? undefined : leafUsages(chain)
     const lacking = notGranted(csr, chain, usages)
     if (lacking.length > 0) yield* orders.noteNotGranted(id, lacking)

@@ -112,6 +112,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         onFailure: ({ detail }) => Effect.succeed<string | undefined>(detail),
         onSuccess: ({ trouble }) => trouble
       }),
+      issuing: Effect.match(issuing, { onFailure: () => undefined, onSuccess: ({ ca }) => ca.issuerId }),
       crls: all.map(({ crl }) => crl)
     }
   })

@@ -57,6 +57,7 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
       get revoke() {
         return made?.revoke
       },
+      issuing: Effect.suspend(() => made?.issuing ?? Effect.succeed(undefined)),
       get crls() {
         return made?.crls
       },

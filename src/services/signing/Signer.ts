@@ -38,6 +38,8 @@ export interface Issued {
   readonly serial: string
   /** The expiry of the certificate, in epoch seconds. */
   readonly notAfter: number
+  /** The id of the CA of this service that signed the certificate. Absent if another party signed it. */
+  readonly issuer?: string
   /**
    * Records that the certificate was signed in vain. Must be run if the certificate is not used. Absent if another
    * party signed the certificate, because then it must be revoked there (docs/decisions/orphaned-certificates.md).
@@ -136,6 +138,8 @@ export interface DirectSigner extends Backend {
   readonly leftOver?: undefined
   /** Present if another party keeps the revocations. */
   readonly revoke?: Revoke
+  /** Returns the id of the CA of this service that issues now. Absent if another party signs. */
+  readonly issuing?: Effect.Effect<string | undefined>
   /** The CAs whose revocations this service itself publishes. Absent if another party publishes them. */
   readonly crls?: ReadonlyArray<CrlIssuer>
 }
@@ -156,6 +160,7 @@ export interface RelaySigner extends Backend {
   readonly revoke: Revoke
   readonly leftOver: AskLeftOver
   readonly crls?: undefined
+  readonly issuing?: undefined
 }
 
 /** One backend. Only a process with the worker role has backends. */

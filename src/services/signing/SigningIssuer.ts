@@ -133,7 +133,7 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
       const hex = Buffer.from(serial).toString("hex")
       const facts = { order_id: orderId, cert_serial: hex }
       yield* emit("local_ca_leaf_issued", facts)
-      return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
+      return { chain, serial: hex, notAfter, issuer: ca.issuerId, discarded: emit("local_ca_leaf_discarded", facts) }
     })
     const { crl_der_path, crl_path: path } = settings
     const derPath = crl_der_path === "" ? undefined : crl_der_path

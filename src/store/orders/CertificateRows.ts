@@ -53,6 +53,17 @@ const liveStatement = statement({
      ORDER BY ${dialect === "postgres" ? "sha256(cert_pubkey), " : ""}id LIMIT :limit`
 })
 
+const livePageStatement = statement({
+  name: "certificates_live_page",
+  params: { now: int, after: uuid<OrderId>(), limit: int },
+  row: { ...issued, profile: name(), serial: name() },
+  sql: () =>
+    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
+     WHERE id > :after AND certificate IS NOT NULL AND revoked_at IS NULL
+       AND (cert_not_after IS NULL OR cert_not_after > :now)
+     ORDER BY id LIMIT :limit`
+})
+
 // The index of serials begins with the profile.
 const ofSerialsStatement = statement({
   name: "certificates_of_serials",
@@ -65,6 +76,10 @@ const ofSerialsStatement = statement({
        AND cert_serial IN (SELECT ${at(0, "text")} FROM ${each(":serials")})
        AND cert_serial IS NOT NULL AND certificate IS NOT NULL`
 })
+
+/** Returns the next certificates that are neither revoked nor expired, by the ids of their orders, of every profile and CA. */
+export const livePage = (page: { readonly now: number; readonly after: OrderId; readonly limit: number }) =>
+  all(livePageStatement, page)
 
 /** Finds the certificates with these serials, of every profile and CA. */
 export const ofSerials = (serials: ReadonlyArray<string>) =>

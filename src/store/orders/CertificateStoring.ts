@@ -30,11 +30,14 @@ const together = statement({
 const alone = statement({ name: "order_issue", params: certificateParams, row, only: "sqlite", sql: issuing })
 
 /** A certificate and its order. */
-export type StoredCertificate = ValuesOf<typeof certificateParams>
+export interface StoredCertificate extends Omit<ValuesOf<typeof certificateParams>, "issuer"> {
+  /** The id of the CA of this service that signed the certificate. Absent if another party signed it. */
+  readonly issuer?: string | undefined
+}
 
 /**
  * Moves an order from `processing` to `valid`, stores its certificate and inserts the audit row, if the account and all
- * authorizations are still valid and the key is not burnt. Otherwise returns `undefined` and changes nothing. The
+ * authorizations are still valid, the key is not burnt and the CA is not compromised. Otherwise returns `undefined` and changes nothing. The
  * caller must have locked the order.
  */
 export const issue = (
@@ -44,12 +47,12 @@ export const issue = (
   Effect.gen(function*() {
     const { dialect } = yield* Database
     if (dialect === "sqlite") {
-      const stored = yield* first(alone, certificate)
+      const stored = yield* first(alone, { issuer: undefined, ...certificate })
       if (stored !== undefined) yield* audit.insert(record)
       return stored
     }
     const millis = yield* currentMillis
-    const stored = yield* first(together, { ...audit.valuesOf(record, millis), ...certificate })
+    const stored = yield* first(together, { ...audit.valuesOf(record, millis), issuer: undefined, ...certificate })
     if (stored !== undefined) yield* audit.told(record, millis)
     return stored
   })

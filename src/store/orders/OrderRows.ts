@@ -15,6 +15,7 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
+import { uncompromised } from "../revocation/CompromisedIssuers.ts"
 import { lockRow } from "../RowLock.ts"
 import type { Alive } from "./Lifetime.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
@@ -182,12 +183,14 @@ export const certificateParams = {
   certificate: text(),
   certSerial: name(),
   certPubkey: bytes,
-  certNotAfter: int
+  certNotAfter: int,
+  /** The id of the CA of this service that signed the certificate. */
+  issuer: nullable(name())
 }
 
 /**
  * Returns the statement that stores a certificate. It stores nothing if the account or an authorization is not valid,
- * or if the key is burnt.
+ * if the key is burnt, or if the CA of this service that signed it is compromised.
  */
 export const issuing = ({ checked, dialect }: Fragments): string =>
   `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
@@ -195,6 +198,7 @@ export const issuing = ({ checked, dialect }: Fragments): string =>
    WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} AND ${everyNameProved}
      AND ${accountValid}
      AND ${unburnt(":certPubkey", dialect)}
+     AND ${uncompromised(":issuer")}
    RETURNING id`
 
 const notGrantedStatement = statement({

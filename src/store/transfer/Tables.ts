@@ -147,6 +147,14 @@ export const tables: ReadonlyArray<Table> = [
     updated_at: "int"
   }),
   table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
+  table("compromised_issuers", "issuer", {
+    issuer: "text",
+    compromised_at: "int",
+    actor_kind: "text",
+    actor_id: "text",
+    scanned_to: "uuid",
+    scanned_at: "int"
+  }),
   table("expiry_digests", "profile", { profile: "text", sent_at: "int", doubted_at: "int" }),
   table("authority_notices", "profile issuer", { profile: "text", issuer: "text", not_after: "int", days: "int" }),
   table("expiry_reminders", "order_id", { order_id: "uuid", sent_at: "int" }),

@@ -87,6 +87,7 @@ export const own = words(`
   account_key_refused
   admin_login_guessed
   admin_mfa_recovery_codes_reissued
+  admin_authority_compromised
   admin_operator_created
   admin_operator_deleted
   admin_template_unused
@@ -115,10 +116,12 @@ export const own = words(`
   job_periodic_delayed
   key_burnt
   key_certificates_revoked
+  local_ca_compromised_revoked
   local_ca_crl_exported
   local_ca_incomplete
   local_ca_leaf_discarded
   local_ca_crl_went_back
+  local_ca_other_unusable
   local_ca_revocations_restored
   notify_expiry_gap
   notify_expiry_reminder_dropped
@@ -130,6 +133,7 @@ export const own = words(`
   notify_tested
   leaf_usages_differ
   order_extensions_not_granted
+  order_finalize_issuer_compromised
   order_finalize_kind_removed
   profile_degraded
   profile_kind_unoffered

@@ -16,12 +16,14 @@ import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
 import { aside, transaction } from "../../../engine/sql/Database.ts"
 import { inBatches, pages } from "../../../engine/sql/Pages.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
+import type { Notifier } from "../../../services/notify/Notifier.ts"
 import { exportedNumber } from "../../../services/signing/ExportedCrl.ts"
 import { ledgerPathOf, readLedger } from "../../../services/signing/Ledger.ts"
 import type { CrlIssuer } from "../../../services/signing/Signer.ts"
 import { Signers } from "../../../services/signing/Signer.ts"
 import * as crls from "../../../store/revocation/Crls.ts"
 import * as revocations from "../../../store/revocation/Revocations.ts"
+import { revokePage } from "./CompromisedCa.ts"
 import { exportList } from "./CrlExport.ts"
 import { reconcile } from "./IssuedLists.ts"
 import { enqueueList } from "./ListJob.ts"
@@ -165,7 +167,7 @@ const passes = 5
 const ledgerSeconds = 10
 
 /**
- * Signs until a list is stored. If a revocation joined this job while the job was running, the list may lack it. Then
+ * Revokes what a compromised CA has signed, and signs until a list is stored. If a revocation joined this job while the job was running, the list may lack it. Then
  * the settlement enqueues a successor job.
  */
 export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_ca_crl_regenerate">) {
@@ -175,6 +177,12 @@ export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_
   if (crl === undefined) {
     return Retry(new IssuerNotServed({ issuer }))
   }
+  const isMore = yield* Effect.catchTag(
+    revokePage(issuer),
+    "ListsStopped",
+    ({ trouble }) => Effect.succeed(new ListNotSigned({ detail: trouble }))
+  )
+  if (typeof isMore !== "boolean") return Retry(isMore)
   for (let pass = 0; pass < passes; pass++) {
     const ended = yield* Effect.result(publishAfterRecord(crl, above))
     if (Result.isFailure(ended)) {
@@ -188,7 +196,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_
         : Retry(failure)
     }
     if (!ended.success) continue
-    return Done({ ifJoined: enqueue(crl) })
+    return isMore ? Reschedule(yield* currentSeconds) : Done({ ifJoined: enqueue(crl) })
   }
   return Retry(new ListsOvertaken())
 })
@@ -245,23 +253,24 @@ const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
  * empty list exists from the start. If a list is due, its signing is queued. A failure does not prevent the worker from
  * starting.
  */
-export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | Signers | Entropy> = Effect.gen(
-  function*() {
-    const { crlIssuers } = yield* Signers
-    for (const crl of crlIssuers) {
-      // If one list cannot be read, the worker continues with the other lists.
-      yield* Effect.catchIf(
-        initializeList(crl),
-        ({ isUnreadable }) => isUnreadable === true,
-        ({ message }) => emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: message })
-      )
+export const initialize: Effect.Effect<void, StorageFailed, Database | Notifier | Queue | Signers | Entropy> = Effect
+  .gen(
+    function*() {
+      const { crlIssuers } = yield* Signers
+      for (const crl of crlIssuers) {
+        // If one list cannot be read, the worker continues with the other lists.
+        yield* Effect.catchIf(
+          initializeList(crl),
+          ({ isUnreadable }) => isUnreadable === true,
+          ({ message }) => emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: message })
+        )
+      }
+      const served = new Set(crlIssuers.map(({ id }) => id))
+      for (const { issuer } of yield* revocations.issuers(yield* currentSeconds)) {
+        if (!served.has(issuer)) yield* emit("local_ca_orphaned_crl", { issuer })
+      }
     }
-    const served = new Set(crlIssuers.map(({ id }) => id))
-    for (const { issuer } of yield* revocations.issuers(yield* currentSeconds)) {
-      if (!served.has(issuer)) yield* emit("local_ca_orphaned_crl", { issuer })
-    }
-  }
-)
+  )
 
 const pruneAfterSeconds = 3600
 const skewSeconds = 3600

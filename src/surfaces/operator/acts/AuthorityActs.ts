@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { compromise } from "../../../operations/operator/CaCompromise.ts"
 import { caStates } from "../../../operations/operator/CaState.ts"
 import * as crls from "../../../operations/operator/CrlRecords.ts"
 import { crlObject } from "../../../operations/operator/Objects.ts"
 import { act, noun } from "../Act.ts"
-import { Configured } from "../Acting.ts"
+import { Acting, Configured } from "../Acting.ts"
+import { key } from "../Field.ts"
 import { Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Declares the acts about the CAs of this service and their revocation lists. */
@@ -28,8 +30,9 @@ const Ca = Schema.Struct({
     })
   ),
   issuance: Schema.optionalKey(
-    Schema.Literals(["waiting", "issuing", "retired"]).annotate({
-      description: "Whether the CA signs certificates now, begins to later, or does so no more. Each CA signs its list."
+    Schema.Literals(["waiting", "issuing", "retired", "compromised"]).annotate({
+      description:
+        "Whether the CA signs certificates now, begins to later, or does so no more. Each CA signs its list. Every certificate of a compromised CA is revoked."
     })
   ),
   profiles: Schema.Array(Schema.String),
@@ -94,10 +97,45 @@ export const listCas = act({
   }
 })
 
+/** Declares a CA compromised. */
+export const compromiseCa = act({
+  id: "compromiseCa",
+  does: "Declare a CA compromised: revoke every certificate that it has signed, and store no more of them",
+  access: "admin",
+  input: { issuer: key("The CA's id, as crl list shows it.") },
+  output: Schema.Struct({
+    issuer: Schema.String,
+    isNew: Schema.Boolean.annotate({ description: "False if the CA was compromised already." })
+  }),
+  errors: ["not_found"],
+  run: ({ issuer }) =>
+    Effect.map(
+      Effect.flatMap(Acting.operator, (operator) => compromise(operator, issuer)),
+      (isNew) => ({ issuer, isNew })
+    ),
+  http: { route: "POST /api/cas/{issuer}/compromise", status: 202, isStepUp: true },
+  cli: {
+    command: "crl compromised",
+    help:
+      "Declare a CA compromised: a worker revokes every certificate that it has signed with the reason cACompromise, and its profiles issue nothing until another CA issues.",
+    example: "crl compromised ISSUER",
+    confirm: ({ issuer }) =>
+      Effect.succeed(
+        `Revoke every certificate of the CA ${issuer}? Its profiles issue nothing until another CA issues. ` +
+          "This cannot be undone."
+      ),
+    text: ({ isNew, issuer }) =>
+      isNew
+        ? `The CA ${issuer} is compromised; a worker revokes its certificates. ` +
+          "Tell everybody who trusts this CA to remove it."
+        : `The CA ${issuer} was compromised already.`
+  }
+})
+
 /** The acts about the CAs of this service. */
 export const authorityActs = noun({
   name: "authorities",
   description: "The CAs of this service and their revocation lists.",
   commands: { crl: "Revocation lists of the local CAs." },
-  acts: [listCas]
+  acts: [listCas, compromiseCa]
 })

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as crlRecords from "../../../operations/operator/CrlRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { listCas } from "../../operator/acts/AuthorityActs.ts"
-import { looked } from "../PanelActs.ts"
+import { compromiseCa, listCas } from "../../operator/acts/AuthorityActs.ts"
+import { looked, submitted } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
-import { forRole, page } from "../Route.ts"
+import { forRole, moved, page } from "../Route.ts"
 
 /* The page about the CAs of this service and their revocation lists. */
 
@@ -27,11 +27,19 @@ export const authorityRoutes = (config: Config) => [
       const { items } = yield* looked(listCas, given)
       return page("authorities", "Authorities", {
         rows: items.map((ca) => ({ ...ca, isSigning: ca.sha256 !== undefined })),
+        isAdmin: given.sender.role === "admin",
+        compromising: given.query.get("compromise") ?? "",
+        done: given.query.get("done") ?? "",
         others: config.profiles.filter(({ enabled, signer }) => enabled && signer.backend !== "local_ca").map((
           { name, signer }
         ) => ({ name, backend: signer.backend }))
       })
     })),
+  forRole("admin")(
+    "POST",
+    "/ui/authorities/{issuer}/compromise",
+    (given) => Effect.as(submitted(compromiseCa, given), moved("/ui/authorities?done=compromised"))
+  ),
   forRole("viewer")(
     "GET",
     "/ui/authorities/{issuer}/ca.pem",
