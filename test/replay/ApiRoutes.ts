@@ -1,5 +1,5 @@
 import { chosen, password } from "../support/Operators.ts"
-import { code, ids, sessionId } from "./Ground.ts"
+import { code, ids, issuer, sessionId } from "./Ground.ts"
 import type { Noun, Person } from "./Play.ts"
 
 /*
@@ -498,6 +498,14 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     at: target,
     others: ["anna", "nobody"],
     query: paging
+  },
+  {
+    noun: "compromise",
+    route: "POST /api/cas/{issuer}/compromise",
+    by: "admin",
+    at: { issuer },
+    others: ["0".repeat(64), "x"],
+    body: step
   },
   { noun: "operators", route: "POST /api/operators/{username}/disable", by: "admin", at: target, others, body: step },
   {

@@ -140,6 +140,15 @@ const commands: ReadonlyArray<CommandEntry> = [
     }
   },
   {
+    noun: "compromise",
+    command: "crl compromised",
+    args: [issuer],
+    others: ["0".repeat(64), "x"],
+    asks: true,
+    flags: json
+  },
+
+  {
     noun: "scopes",
     command: "eab set",
     args: [ids.bound],

@@ -251,6 +251,11 @@ const forms: ReadonlyArray<FormEntry> = [
     },
     others: [ids.revokedCredential, ids.narrowCredential]
   }),
+  form("/ui/authorities/{issuer}/compromise", "compromise", issuer, {
+    on: "/ui/authorities",
+    fields: { password: [password, "wrong", ""] },
+    others: ["0".repeat(64)]
+  }),
   form("/ui/eab/{kid}/revoke", "credentials", ids.bound, { others: [ids.revokedCredential] }),
   form("/ui/eab/{kid}/delete", "credentials", ids.bound, {
     fields: { accounts: ["keep", "deactivate", "delete", "bogus"] },

@@ -21,6 +21,7 @@ export const nouns = [
   "kinds",
   "configuration",
   "authorities",
+  "compromise",
   "notifications",
   "operators",
   "tokens",

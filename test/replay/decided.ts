@@ -309,5 +309,7 @@ export const decided: ReadonlyArray<Decided> = [
     reason: "A credential says what its accounts may ask for, and this can be changed."
   },
   { plays: /^certificates\.cli: crl list: /, reason: "The list of CAs says which of them issues." },
-  { plays: /: GET \/(?:api\/cas|ui\/authorities) /, reason: "The list of CAs says which of them issues." }
+  { plays: /: GET \/(?:api\/cas|ui\/authorities) /, reason: "The list of CAs says which of them issues." },
+  { plays: /^compromise\./, reason: "A route, a command and a form that there were not." },
+  { plays: /^certificates\.cli: crl$/, reason: "There is a command for a compromised CA." }
 ]
