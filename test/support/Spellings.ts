@@ -130,6 +130,7 @@ export const sender = {
   username: "anna",
   tokenHash: "t",
   csrfToken: "c",
+  createdAt: 0,
   expiresAt: 1,
   totpEnabled: false
 } as const

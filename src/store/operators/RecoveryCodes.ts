@@ -12,6 +12,15 @@ const unusedStatement = statement({
      WHERE user_id = :userId AND used_at IS NULL`
 })
 
+const matchableStatement = statement({
+  name: "recovery_code_matchable",
+  params: { userId: uuid(), since: int },
+  row: { id: uuid(), codeHash: text() },
+  sql: () =>
+    `SELECT id AS "id", code_hash AS "codeHash" FROM admin_recovery_codes
+     WHERE user_id = :userId AND (used_at IS NULL OR used_at >= :since)`
+})
+
 const consumeStatement = statement({
   name: "recovery_code_consume",
   params: { id: uuid(), userId: uuid(), now: int },
@@ -39,6 +48,9 @@ const insertStatement = statement({
 
 /** Returns the hashes of an operator's unused codes. */
 export const unused = (userId: string) => all(unusedStatement, { userId })
+
+/** Returns the hashes of an operator's codes that are unused, or were used at or after an epoch second. */
+export const matchable = (userId: string, since: number) => all(matchableStatement, { userId, since })
 
 /** Counts the unused codes of an operator. */
 export const remaining = (userId: string) => Effect.map(unused(userId), ({ length }) => length)

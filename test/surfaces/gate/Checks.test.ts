@@ -16,7 +16,7 @@ const guard = (access: Guard["access"], more: Partial<Guard> = {}): Guard => ({
   ...more
 })
 const proven = { userId: "u", username: "ann" } as const
-const facts = { tokenHash: "h", csrfToken: "right", expiresAt: 1 } as const
+const facts = { tokenHash: "h", csrfToken: "right", createdAt: 0, expiresAt: 1 } as const
 const viewer: Sender = { kind: "session", role: "viewer", totpEnabled: false, ...proven, ...facts }
 const half: Sender = { kind: "half", userId: "u", username: "ann", step: "verify", ...facts }
 const program: Sender = { kind: "token", role: "viewer", id: "t", name: "t", ...proven }

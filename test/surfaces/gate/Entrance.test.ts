@@ -27,6 +27,7 @@ const viewer: Sender = {
   totpEnabled: false,
   tokenHash: "h",
   csrfToken: "right",
+  createdAt: 0,
   expiresAt: 1
 }
 

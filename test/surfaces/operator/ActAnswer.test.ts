@@ -162,7 +162,16 @@ describe("a request for an act", () => {
   test("is a defect if it comes from a caller whom the checks should have refused", () =>
     Effect.gen(function*() {
       const { tokenHash, userId, username } = sender
-      const half = { kind: "half", step: "verify", userId, username, tokenHash, csrfToken: "c", expiresAt: 1 } as const
+      const half = {
+        kind: "half",
+        step: "verify",
+        userId,
+        username,
+        tokenHash,
+        csrfToken: "c",
+        createdAt: 0,
+        expiresAt: 1
+      } as const
       const token = { kind: "token", id: "t", name: "t", role: "admin", userId, username } as const
       const senders: { readonly [name: string]: Sender } = { nobody: undefined, half, token, session: sender }
       const meant: { readonly [A in Access]: ReadonlyArray<string> } = {

@@ -31,6 +31,8 @@ interface Proven {
 interface SessionFacts {
   readonly tokenHash: string
   readonly csrfToken: string
+  /** The beginning of the session, in epoch seconds. */
+  readonly createdAt: number
   /** The end of the session's lifetime, in epoch seconds. */
   readonly expiresAt: number
 }

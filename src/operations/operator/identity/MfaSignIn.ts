@@ -44,7 +44,11 @@ const userOf = Effect.fnUntraced(function*({ userId }: HalfIdentity) {
 })
 
 /** Finds what a code matches. Nothing is claimed yet. */
-const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, typed: string) {
+const proofOf = Effect.fnUntraced(function*(
+  user: User,
+  secret: Uint8Array,
+  { since, typed }: { readonly since: number; readonly typed: string }
+) {
   const code = typed.replaceAll(/\s/g, "")
   if (isTotpCode(code)) {
     const step = totpStep(secret, code, yield* currentSeconds)
@@ -52,7 +56,10 @@ const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, type
   }
   const recovery = readRecoveryCode(typed)
   if (recovery === undefined) return undefined
-  const found = yield* (yield* Passwords).findCode(recovery, yield* recoveryCodes.unused(user.id), user.username)
+  // If the form was sent twice, the other request may have used the code a moment ago. It is found nevertheless, so that
+  // the end of the session decides, and not how far the other request is.
+  const known = yield* recoveryCodes.matchable(user.id, since)
+  const found = yield* (yield* Passwords).findCode(recovery, known, user.username)
   return found === undefined ? undefined : { method: "recovery_code", id: found.id } satisfies Proof
 })
 
@@ -108,7 +115,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   const counted = yield* codes.counted(settings, half, user, requester)
   const release = limiter.giveBack(counted.taken)
   const proof = yield* Effect.tapErrorTag(
-    proofOf(user, secret, code),
+    proofOf(user, secret, { since: half.createdAt, typed: code }),
     "RateLimited",
     limiter.giveBackUncompared(counted.taken)
   )

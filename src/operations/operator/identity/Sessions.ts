@@ -43,7 +43,7 @@ export const begin = Effect.fnUntraced(function*(
 ) {
   const { isHalf, now, requester, user } = of
   const state = isHalf ? "pending_mfa" : "active"
-  const facts = { tokenHash: sha256(token), csrfToken, expiresAt: now + lifeOf(settings, state) }
+  const facts = { tokenHash: sha256(token), csrfToken, createdAt: now, expiresAt: now + lifeOf(settings, state) }
   yield* sessions.insert({
     ...facts,
     userId: user.id,
@@ -79,7 +79,8 @@ const live = Effect.fnUntraced(function*(settings: SignInSettings, token: Sessio
   return yield* corrected(found, now, now + lifeOf(settings, found.state))
 })
 
-const factsOf = ({ csrfToken, expiresAt, tokenHash, userId, username }: FoundSession) => ({
+const factsOf = ({ createdAt, csrfToken, expiresAt, tokenHash, userId, username }: FoundSession) => ({
+  createdAt,
   userId,
   username,
   tokenHash,
