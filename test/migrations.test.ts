@@ -55,6 +55,7 @@ const frozen = {
     "0042_kinds.sql": "e0ee0cef6c6b8a808e6e7eb481af1151ecbdb3a642fb1583798840a30cb37493",
     "0043_scopes.sql": "6272b128a22023cf26ad23517880105edf4a17bfebdecbde92457840ac87d9e5",
     "0044_scopes_known.sql": "7990d5ec73cada008b5d644b17ff7c62933b9a84627d0d294fb445f0ef7f74db",
+    "0045_audit_chain.sql": "9723daa599e297f416860acb754732c4f2911d1e2cff2ad30e357a710cc97f49",
     "0046_compromised_issuers.sql": "18acca47549606dd1068851192fdeee8d9fc8a07ded08edac11ed5d0234f4e51"
   },
   sqlite: {
@@ -96,6 +97,7 @@ const frozen = {
     "0042_kinds.sql": "c1cf96c2a77fdc833937aac8e080b2a0301064e9311ecd6f0d9c3eebdf40a32a",
     "0043_scopes.sql": "e7ac8d551f6e2263b2c739261be748a892e4f8900e3eeac1582b1b4bf4ce1bdb",
     "0044_scopes_known.sql": "f6aa10482a5f69c38e1e05448b286df29538d182080c6ae8091d91e75d2b7357",
+    "0045_audit_chain.sql": "3a86a713aeaa73034852785cded6c458d8beaf5c30165169a13a4a0b4d4be9c0",
     "0046_compromised_issuers.sql": "7868f411963819b9226fe6e80d7de169ea94af3d9fcff7710816174f6d1429fe"
   }
 } as const

@@ -43,11 +43,12 @@ const commands = {
     return (await actCommands()).actCommand(nonceActs, "nonce")
   },
   audit: async () => {
-    const [{ auditActs }, { cleanupCommand }] = await Promise.all([
+    const [{ auditActs }, { cleanupCommand }, { verifyCommand }] = await Promise.all([
       import("../surfaces/operator/acts/AuditActs.ts"),
-      import("./commands/AuditCleanupCommand.ts")
+      import("./commands/AuditCleanupCommand.ts"),
+      import("./commands/AuditVerifyCommand.ts")
     ])
-    return (await actCommands()).actCommand(auditActs, "audit", { audit: [cleanupCommand] })
+    return (await actCommands()).actCommand(auditActs, "audit", { audit: [verifyCommand, cleanupCommand] })
   },
   crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
   jobs: async () => {

@@ -14,6 +14,7 @@ export type Noun =
   | "job"
   | "credential"
   | "audit row"
+  | "link of the audit chain"
   | "upstream order"
   | "operator"
   | "session"

@@ -43,6 +43,8 @@ const otherFiles = (others: Others): { readonly [key: string]: string } =>
     )
   )
 
+const chainKey = "audit.chain_key_path"
+
 /** Returns every file that the configured service writes, and the key that names the file. */
 const writtenBy = ({ config, cwd, written }: Subject) =>
   [
@@ -52,6 +54,9 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
         path: config[listener].tls[name]
       }))
     ),
+    ...config.audit.chain_key_path === ""
+      ? []
+      : [{ key: chainKey, path: config.audit.chain_key_path }],
     ...config.profiles.flatMap(({ name, signer: { backend, local_ca, relay } }) => {
       const { cert_path, crl_der_path, crl_path, key_path, key_source } = local_ca
       const { account_key_path } = relay
@@ -110,6 +115,19 @@ const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
   })
 }
 
+/**
+ * Finds the key that names the same file as the key of the audit chain. Whoever has the key of a CA could otherwise also
+ * write the trail again.
+ */
+const chainKeyFiles = (subject: Subject): ReadonlyArray<Finding> => {
+  const files = writtenBy(subject)
+  const own = files.find(({ key }) => key === chainKey)
+  const same = files.find(({ file, key }) => key !== chainKey && file === own?.file)
+  return same === undefined || same.key.endsWith("relay.account_key_path") // `accountFiles` finds this one
+    ? []
+    : [{ key: chainKey, message: `must not be the same file as ${same.key}`, involves: [chainKey, same.key] }]
+}
+
 /** Checks that the service writes no file for two purposes. Otherwise a revocation list could overwrite a key. */
 export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const different = differentFiles(subject)
@@ -132,6 +150,7 @@ export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
       })
     ),
     ...accountFiles(subject),
-    ...recordFiles(subject)
+    ...recordFiles(subject),
+    ...chainKeyFiles(subject)
   ]
 }

@@ -293,6 +293,11 @@ export const Table = Schema.Struct({
       0,
       { min: 0 },
       "A row of the audit trail is deleted after this many days. 0 keeps rows for ever."
+    ),
+    chain_key_path: text(
+      "",
+      orEmpty(path),
+      "File with the key that signs the head of the audit chain each day: ECDSA P-256 or Ed25519, in PEM. A worker makes it if there is none. It must not be the key of a CA. Empty: heads are not signed."
     )
   }),
   metrics: Schema.Struct({

@@ -32,7 +32,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
       "admin_recovery_codes api_tokens login_attempts login_failures"
     ],
     ["SELECT INSERT", "revocations burnt_keys"],
-    ["SELECT", "expiry_digests expiry_reminders reminded_addresses orphaned_certificates"]
+    ["SELECT", "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain"]
   ],
   worker: [
     [
@@ -44,7 +44,9 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT", "eab_keys"],
     ["SELECT", "admin_users.id admin_users.username admin_users.status admin_users.role admin_users.contact_email"],
     ["SELECT DELETE", "admin_sessions"],
-    ["DELETE", "audit_log"]
+    ["DELETE", "audit_log"],
+    ["SELECT INSERT DELETE", "audit_chain"],
+    ["UPDATE", "audit_chain.signature audit_chain.key_id audit_chain.signed_at"]
   ]
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Database } from "../../src/engine/sql/Database.ts"
 import { Database as Db } from "../../src/engine/sql/Database.ts"
+import { chainRows } from "../../src/operations/work/AuditChaining.ts"
 import * as audit from "../../src/store/AuditRows.ts"
 import * as nonces from "../../src/store/NonceRows.ts"
 import type { World } from "../support/Graph.ts"
@@ -62,6 +63,46 @@ const peopled = Effect.gen(function*() {
 })
 
 describe("account", () => {
+  test("`audit verify` says what is verified, and ends with 3 if a row is not what was chained", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const { run } = place
+      const row = audit.insert({
+        event: "crl_number_raised",
+        actorKind: "cli",
+        actorId: undefined,
+        detail: { issuer: "a", before: 1, after: 2 }
+      })
+      assert.match((yield* run(["audit", "verify"])).out, /^head +none$/m)
+      yield* served(place, Effect.andThen(row, chainRows(1)))
+      yield* served(place, Effect.andThen(Effect.replicateEffect(row, 3), chainRows(1)))
+      yield* served(place, row)
+      const whole = yield* run(["audit", "verify"])
+      assert.deepStrictEqual([whole.code, whole.err], [0, ""])
+      assert.match(whole.out, /^verified rows +3$/m)
+      assert.match(whole.out, /^not covered +1 \(ids 1 to 1\)$/m)
+      assert.match(whole.out, /^not yet chained +1 \(ids 5 to 5\)$/m)
+      assert.match(whole.out, /^signatures +audit\.chain_key_path is not set, so heads are not signed\.$/m)
+      const { head } = jsonOf<{ readonly head: { readonly name: string } }>(yield* run(["audit", "verify", "--json"]))
+      assert.strictEqual((yield* run(["audit", "verify", "--head", head.name])).code, 0)
+      const wrong = yield* run(["audit", "verify", "--head", `${head.name}0`])
+      assert.deepStrictEqual([wrong.code, wrong.out], [2, ""])
+      assert.include(wrong.err, "--head takes the name of a head: its number, a colon and its hash")
+      const other = yield* run(["audit", "verify", "--head", `7:${"a".repeat(64)}`])
+      assert.strictEqual(other.code, 3)
+      assert.match(other.out, /^removed +head +7 /m)
+      yield* served(place, sql("DELETE FROM audit_log WHERE id = 3"))
+      const faulty = yield* run(["audit", "verify"])
+      assert.deepStrictEqual([faulty.code, faulty.err], [3, "The audit trail is not what was chained: 1 fault(s).\n"])
+      assert.match(
+        faulty.out,
+        /^removed +rows +2 +2027-01-15T08:00:00Z +1 \(ids 3 to 3\) +rows that were chained are gone/m
+      )
+      const json = yield* run(["audit", "verify", "--json"])
+      assert.strictEqual(json.code, 3)
+      assert.deepInclude(JSON.parse(json.out), { verified: 2, faultsFound: 1 })
+    }))
+
   test("list and show print accounts as text, or as JSON objects with --json", () =>
     Effect.gen(function*() {
       const { accountId, run } = yield* peopled

@@ -49,6 +49,7 @@ describe("the counters of a process", () => {
       assert.deepStrictEqual(yield* begunOf(everyRole, notified), {
         ...ofEvery,
         acme_svc_sign_ins_total: 4,
+        acme_svc_audit_chain_faults_total: 4,
         acme_svc_rate_limited_total: 12,
         acme_svc_certificates_issued_total: 2,
         acme_svc_certificate_issue_failures_total: 4,

@@ -356,6 +356,12 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
   { noun: "audit", route: "GET /api/audit", by: "viewer", query: { ...auditFilters, ...paging } },
   { noun: "audit", route: "GET /api/audit/export", by: "viewer", query: { ...auditFilters, ...format } },
   {
+    noun: "chain",
+    route: "GET /api/audit/chain",
+    by: "viewer",
+    query: { after: whole(1), head: text(`1:${"a".repeat(64)}`, "1:a") }
+  },
+  {
     noun: "audit",
     route: "GET /api/audit/{id}",
     by: "viewer",

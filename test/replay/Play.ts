@@ -13,6 +13,7 @@ export const nouns = [
   "workers",
   "accounts",
   "audit",
+  "chain",
   "orders",
   "expiring",
   "upstream",

@@ -225,6 +225,11 @@ describe("files that the service writes", () => {
       key: "signer.local_ca.crl_der_path",
       message: "must not be the record of issued lists, which is signer.local_ca.crl_path with .issued at its end"
     }])
+    for (const file of ["ca.key", "./ca.crl", "x/../ca.pem"]) {
+      const [fault, ...more] = of(`audit.chain_key_path = "${file}"`)
+      assert.deepStrictEqual([fault?.key, more], ["audit.chain_key_path", []])
+      assert.match(fault?.message ?? "", /^must not be the same file as signer\.local_ca\.(?:key|crl|cert)_path$/)
+    }
     const pair = "server.tls.enabled = true\nserver.tls.key_path = \"server.pem\""
     assert.deepStrictEqual(of(pair).map(({ key }) => key), ["server.tls.key_path"])
     const own = refusedFor({ fileText: "[profiles.a.signer.local_ca]\nkey_path = \"ca.pem\"" })

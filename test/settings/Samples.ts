@@ -478,6 +478,7 @@ export const others: Record<string, TextSamples> = {
   },
   "signer.custom.script_path": optionalPath,
   "signer.custom.args": { initial: [], good: [[], ["-x", "$HOME", "a b"]], bad: [] },
+  "audit.chain_key_path": optionalPath,
   "signer.local_ca.cert_path": paths("ca.pem"),
   "signer.local_ca.key_path": paths("ca.key"),
   "signer.local_ca.key_passphrase_file": optionalPath,

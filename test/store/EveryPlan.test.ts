@@ -29,7 +29,7 @@ const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled
 /** Columns in which few rows share a value. */
 const narrow = new Set(
   `id rowid order_id authz_id kid eab_kid external_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
-   upstream_order_url replaces version key token_hash user_id request_id`.split(/\s+/)
+   upstream_order_url replaces version key token_hash user_id request_id sequence`.split(/\s+/)
 )
 
 /** Tables that stay small: a row for each process, CA, profile, migration or operator. */
@@ -59,6 +59,26 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "what was revoked within an hour, beside the service and for two seconds",
     names: /^audit_revoked$/,
+    steps: /audit_log_event_created_at \(event=\? AND created_at>\?\)/
+  },
+  {
+    bound: "one link or row, from one end of an index",
+    names: /^chain_(head|first|signed|newest_row|next_row)$/,
+    steps: /^SCAN audit_chain$|audit_chain_signed|audit_log_created_at|PRIMARY KEY \(rowid>\?\)/
+  },
+  {
+    bound: "one page, in the order of the primary key",
+    names: /^chain_(page|rows)$/,
+    steps: /PRIMARY KEY \(rowid>\? AND rowid<\?\)/
+  },
+  {
+    bound: "the links whose rows a sweep has just deleted",
+    names: /^chain_(anchor|prune)$/,
+    steps: /^SCAN audit_chain$|PRIMARY KEY \(rowid<\?\)/
+  },
+  {
+    bound: "the deletions that the trail records, a page at a time, beside the service",
+    names: /^chain_pruned_rows$/,
     steps: /audit_log_event_created_at \(event=\? AND created_at>\?\)/
   },
   { bound: "what operators changed within 15 minutes", names: /^operator_changes$/ },
@@ -144,7 +164,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "beside the service",
     names:
-      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|trend)|job_page|job_count|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|revocation_count|queue_\w+|orphan_count)$/
+      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|trend)|job_page|job_count|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|chain_span|revocation_count|queue_\w+|orphan_count)$/
   },
   {
     bound: "sessions and tokens of operators, of whom there are few, for a command or an admin",
@@ -189,7 +209,7 @@ const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray
 }
 
 const isTable = (name: string): boolean =>
-  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|login_failures|api_tokens)$/
+  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|audit_chain|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|login_failures|api_tokens)$/
     .test(name)
 
 interface Node {

@@ -75,6 +75,7 @@ export const builtServer = async (): Promise<void> => {
 
 const tables = [
   "audit_log",
+  "audit_chain",
   "jobs",
   "workers",
   "nonces",

@@ -137,6 +137,11 @@ export const fillTables = Effect.fnUntraced(function*(orders: number) {
     "created_at, event, outcome, actor_kind, account_id, order_id, cert_serial, request_id",
     `${at}, CASE WHEN i % 100 = 2 THEN 'certificate_issue_failed' ELSE 'certificate_issued' END, 'success', 'acme', 'x', 'order-' || i, 'a' || i, 'request-' || i`
   )
+  yield* fill(
+    "audit_chain",
+    "sequence, first_id, last_id, row_count, newest_at, chained_at, previous, hash, signature, leaves",
+    `i + 1, i, i, 1, ${at}, ${at}, 'a', 'b', CASE WHEN i % 100 = 2 THEN 'c' END, ${octets("i")}`
+  )
 })
 
 /** Makes the engine gather the statistics of every table. */

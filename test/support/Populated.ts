@@ -308,6 +308,20 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     request_id: id === "1" ? "request-1" : undefined,
     reason: id === "1" ? "4" : undefined,
     detail: id === "1" ? "{}" : undefined
+  })),
+  audit_chain: ["1", "2"].map((sequence) => ({
+    sequence,
+    first_id: "1",
+    last_id: sequence,
+    row_count: "1",
+    newest_at: "1",
+    chained_at: "2",
+    previous: "a",
+    hash: odd,
+    signature: sequence === "2" ? "c2lnbmVk" : undefined,
+    key_id: sequence === "2" ? "ab" : undefined,
+    signed_at: sequence === "2" ? "3" : undefined,
+    leaves: sequence === "2" ? "00ff" : ""
   }))
 }
 

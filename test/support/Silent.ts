@@ -28,6 +28,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "admin_session_sweep",
     "order_sweep",
     "audit_sweep",
+    "audit_chain",
     "job_retention_sweep",
     "upstream_renewals",
     "orphan_revoke"

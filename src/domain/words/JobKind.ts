@@ -117,6 +117,7 @@ export const kinds = {
   admin_session_sweep: kind({ payload: ofAll, periodic: true }),
   order_sweep: kind({ payload: ofAll, periodic: true }),
   audit_sweep: kind({ payload: ofAll, periodic: true }),
+  audit_chain: kind({ payload: ofAll, periodic: true }),
   job_retention_sweep: kind({ payload: ofAll, periodic: true })
 }
 

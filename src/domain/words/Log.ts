@@ -219,6 +219,14 @@ export const events = {
   job_reaper_failed: error("error"),
   audit_reverse_dns_failed: debugFailure("address"),
   audit_reverse_dns_timeout: debugFailure("address"),
+  audit_chain_begun: info("audit_row"),
+  audit_chain_postponed: warn("audit_row"),
+  audit_chain_failed: error("error"),
+  audit_chain_faulty: error("total", "kind", "detail"),
+  audit_chain_key_made: info("path", "key_id"),
+  audit_chain_key_permissive: advisory("path"),
+  audit_head_signed: info("head", "audit_row", "key_id", "signature"),
+  audit_head_unsigned: error("error"),
   audit_write_failed: error("audit_event", "order_id", "cert_serial", "error")
 } as const satisfies Record<string, Declaration<FieldName>>
 

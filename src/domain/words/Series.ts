@@ -58,6 +58,10 @@ export const series = {
     {}
   ),
 
+  acme_svc_audit_chain_faults_total: counter("Faults that a check of the audit chain has found.", {
+    kind: ["changed", "removed", "inserted", "reordered"]
+  }),
+
   // issuance; `reason` is a problem type, as in the audit trail
   acme_svc_certificates_issued_total: counter("Certificates issued.", { profile: "text" }),
   acme_svc_certificate_issue_failures_total: counter("Issuances refused or failed.", {
@@ -129,6 +133,10 @@ export const series = {
   }),
   acme_svc_audit_last_row: gauge(
     "Number of the newest row of the audit trail. It falls when the database goes back to an older state.",
+    {}
+  ),
+  acme_svc_audit_unchained_seconds: gauge(
+    "Age of the oldest row of the audit trail that is not chained yet; 0 when every one is.",
     {}
   ),
   acme_svc_database_read_only: gauge(

@@ -7,7 +7,7 @@ import { currentSeconds } from "../../engine/Time.ts"
 import type { AuditFilters, AuditRecord } from "../../store/AuditSearch.ts"
 import * as auditSearch from "../../store/AuditSearch.ts"
 import type { AtKeyboard } from "../Operator.ts"
-import { prune } from "../work/AuditSweep.ts"
+import { prune, pruneLinks } from "../work/AuditSweep.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 /* What operators can do with the audit trail: read its rows, and delete its old rows. */
@@ -100,5 +100,6 @@ export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   const pass = (limit: number) =>
     Effect.uninterruptible(Effect.tap(pruned(limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
   yield* inBatches(batch, (limit) => Effect.tap(pass(limit), Effect.flatMap(Ref.get(removed), told)))
+  if ((yield* Ref.get(removed)) > 0) yield* pruneLinks(before)
   return { removed: yield* Ref.get(removed), cutoff: before }
 })

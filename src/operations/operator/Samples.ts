@@ -11,6 +11,8 @@ import type { engineSeries } from "../../engine/telemetry/EngineSeries.ts"
 import type { Sample } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import * as auditSignals from "../../store/AuditSignals.ts"
+import { timeAfter } from "../../store/ChainedRows.ts"
+import { head as chainHead } from "../../store/ChainLinks.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import { brief } from "./BriefReading.ts"
@@ -126,6 +128,13 @@ const lastRow: Sampling = Effect.map(
   (row) => row?.id === undefined ? [] : [{ labels: {}, value: row.id }]
 )
 
+const unchained: Sampling = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const head = yield* chainHead
+  const since = head === undefined ? undefined : yield* timeAfter(head.lastId)
+  return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
+})
+
 /**
  * Makes the metrics that a worker reads from the database at a scrape. They are counted at most once in ten seconds. If
  * a sample fails, takes longer than two seconds, or would begin after five seconds, it is left out, and that is logged
@@ -147,6 +156,7 @@ export const make = (known: {
       acme_svc_job_oldest_running_seconds: longest(known.kinds),
       acme_svc_certificates_revoked_last_hour: revoked(known.profiles),
       acme_svc_audit_last_row: lastRow,
+      acme_svc_audit_unchained_seconds: unchained,
       acme_svc_certificates_expiring: expiring(known.profiles),
       acme_svc_crl_next_update_seconds: nextUpdates,
       acme_svc_profile_degraded: Effect.sync(() =>

@@ -24,7 +24,7 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import * as orphanedRows from "../../store/orders/OrphanedCertificateRows.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
-import { prune } from "./AuditSweep.ts"
+import { prune, pruneLinks } from "./AuditSweep.ts"
 import * as orphans from "./OrphanedCertificates.ts"
 import * as unknownEnds from "./UnknownEnds.ts"
 
@@ -119,6 +119,7 @@ export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFa
     const { earlier: now } = yield* clocks
     const before = now - retentionDays * daySeconds
     const rows_removed = yield* inBatches(1000, prune({ actorKind: "system", actorId: undefined }, before))
+    if (rows_removed > 0) yield* pruneLinks(before)
     yield* emit("audit_reaper_swept", { rows_removed })
   })
 

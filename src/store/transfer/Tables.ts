@@ -265,5 +265,19 @@ export const tables: ReadonlyArray<Table> = [
     request_id: "text",
     reason: "text",
     detail: "text"
-  }, { isNumbered: true })
+  }, { isNumbered: true }),
+  table("audit_chain", "sequence", {
+    sequence: "int",
+    first_id: "int",
+    last_id: "int",
+    row_count: "int",
+    newest_at: "int",
+    chained_at: "int",
+    previous: "text",
+    hash: "text",
+    signature: "text",
+    key_id: "text",
+    signed_at: "int",
+    leaves: "bytes"
+  })
 ]

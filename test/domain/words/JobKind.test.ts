@@ -69,6 +69,7 @@ describe("the payload of a job", () => {
     admin_session_sweep: {},
     order_sweep: {},
     audit_sweep: {},
+    audit_chain: {},
     job_retention_sweep: {}
   }
 

@@ -95,6 +95,14 @@ export const own = words(`
   admin_token_refused
   admin_token_revoked
   admin_eab_scope_changed
+  audit_chain_begun
+  audit_chain_failed
+  audit_chain_faulty
+  audit_chain_key_made
+  audit_chain_key_permissive
+  audit_chain_postponed
+  audit_head_signed
+  audit_head_unsigned
   certificate_orphan_kept
   certificate_orphan_revoke_failed
   certificate_orphan_revoked

@@ -8,7 +8,9 @@ import * as workers from "../../../src/engine/queue/Workers.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import { refuseCopied } from "../../../src/engine/sql/ServedLock.ts"
+import { verify } from "../../../src/operations/operator/ChainVerification.ts"
 import * as transfer from "../../../src/operations/operator/Transfer.ts"
+import { chainRows } from "../../../src/operations/work/AuditChaining.ts"
 import * as audit from "../../../src/store/AuditRows.ts"
 import type { Counted } from "../../../src/store/transfer/RowTransfer.ts"
 import * as Transfer from "../../../src/store/transfer/RowTransfer.ts"
@@ -62,6 +64,30 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       }
       const { sha256 = "" } = copied.find(({ table }) => table === "login_attempts") ?? {}
       assert.strictEqual(sha256, createHash("sha256").update(`["192.0.2.0/24","1","2"]\n`).digest("hex"))
+    }))
+
+  test("keeps the audit chain checkable, and the target continues it", () =>
+    Effect.gen(function*() {
+      const row = audit.insert({
+        event: "account_contact_updated",
+        actorKind: "acme",
+        profile: "d\u00e9faut \u2028",
+        userAgent: "a \"b\" \\ \ud83d\ude00",
+        detail: { contacts_before: 0, contacts_after: 1, removed: [], added: ["mailto:\u00e4@example.org"] }
+      })
+      yield* row
+      yield* chainRows(10)
+      yield* Effect.replicateEffect(row, 5)
+      yield* chainRows(10)
+      const check = verify({ after: undefined, held: undefined, mostRows: 1e9, keyPath: undefined })
+      const here = yield* check
+      yield* run()
+      const there = yield* to.use(check)
+      assert.deepStrictEqual([there.head, there.verified, there.faults], [here.head, 5, []])
+      assert.strictEqual(there.unchained.rows, 1, "the row about the transfer")
+      yield* to.use(chainRows(10))
+      const after = yield* to.use(verify({ after: undefined, held: here.head, mostRows: 1e9, keyPath: undefined }))
+      assert.deepStrictEqual([after.verified, after.faults, after.unchained.rows], [6, [], 0])
     }))
 
   test("writes a row to the trail of the target, and numbers this row after the rows of the source", () =>

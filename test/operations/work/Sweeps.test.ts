@@ -1,5 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { AuthorizationId } from "../../../src/domain/Id.ts"
 import { enqueueJob } from "../../../src/domain/words/JobKind.ts"
@@ -16,7 +18,7 @@ import * as nonces from "../../../src/store/NonceRows.ts"
 import * as loginAttempts from "../../../src/store/operators/LoginAttempts.ts"
 import * as http01Tokens from "../../../src/store/upstream/Http01Tokens.ts"
 import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
-import { databases } from "../../support/Databases.ts"
+import { databases, freshDirectory } from "../../support/Databases.ts"
 import { breakWrites, mend } from "../../support/Faults.ts"
 import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
@@ -260,6 +262,70 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
         records.filter(({ event }) => event.endsWith("_failed") || event === "job_run_retried"),
         []
       )
+    }))
+
+  test("chains new rows of the trail each minute, and those of a long queue at once", () =>
+    Effect.gen(function*() {
+      const config = configOf()
+      const runner = yield* Runner.make(
+        { ...config.jobs, owner: "host:1:a" },
+        (yield* handlers(config)).filter(({ kind }) => kind === "audit_chain")
+      )
+      yield* runner.enqueuePeriodic()
+      const pass = Effect.gen(function*() {
+        yield* runner.pass
+        yield* runner.idle
+        return Number((yield* column("SELECT run_at - updated_at FROM jobs"))[0])
+      })
+      yield* nonceRow
+      assert.strictEqual(yield* pass, 60)
+      assert.strictEqual(yield* count("SELECT last_id FROM audit_chain"), yield* count("SELECT max(id) FROM audit_log"))
+      yield* nonceRow
+      yield* TestClock.adjust("59 seconds")
+      yield* runner.pass
+      assert.strictEqual(yield* count("SELECT count(*) FROM audit_chain"), 1)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* pass, 60)
+      assert.strictEqual(yield* count("SELECT sum(row_count) FROM audit_chain"), 1)
+      const copies = Array.from({ length: 500 }, () => "(1, 'eab_created', 'success', 'cli')").join(", ")
+      for (let batch = 0; batch < 101; batch++) {
+        yield* sql(`INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES ${copies}`)
+      }
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* pass, 0)
+      assert.strictEqual(yield* pass, 60)
+      assert.strictEqual(yield* count("SELECT sum(row_count) FROM audit_chain"), 50_501)
+    }))
+
+  test("reports a chain that cannot be continued, and tries again", () =>
+    Effect.gen(function*() {
+      yield* sql("ALTER TABLE audit_chain RENAME TO audit_chain_away")
+      yield* runDue()
+      yield* sql("ALTER TABLE audit_chain_away RENAME TO audit_chain")
+      const [failed] = said("audit_chain_failed")
+      assert.include(String(failed?.["error"]), "audit_chain")
+      assert.isAbove(yield* count("SELECT count(*) FROM jobs WHERE kind = 'audit_chain' AND status = 'ready'"), 0)
+    }))
+
+  test("chains rows even if the key of the head cannot be used, and reports that once an hour", () =>
+    Effect.gen(function*() {
+      const path = join(freshDirectory(), "chain.key")
+      writeFileSync(path, "nothing", { mode: 0o600 })
+      const config = configOf(`[audit]\nchain_key_path = "${path}"\n`)
+      const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
+      yield* runner.enqueuePeriodic()
+      for (let minute = 0; minute < 62; minute++) {
+        yield* nonceRow
+        yield* runner.pass
+        yield* runner.idle
+        yield* TestClock.adjust("1 minute")
+      }
+      const told = said("audit_head_unsigned")
+      assert.strictEqual(told.length, 2)
+      assert.deepStrictEqual(told[0], {
+        error: `audit.chain_key_path: ${path} holds no private key in unencrypted PEM.`
+      })
+      assert.strictEqual(yield* count("SELECT sum(row_count) FROM audit_chain"), 61)
     }))
 
   test("reports every profile in the sweep of orders, even a profile that keeps its orders without limit", () =>

@@ -22,6 +22,7 @@ const lists = [
   "eab/export",
   "audit",
   "audit?requestId=request-1",
+  "audit/chain",
   "audit/export",
   "audit/export?requestId=request-1",
   "nonces",

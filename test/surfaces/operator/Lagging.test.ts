@@ -41,6 +41,7 @@ describe("the routes that may lag", () => {
       method === "GET" && access === "viewer" && mayLag !== true
     )
     assert.deepStrictEqual(must.map(({ pattern }) => pattern).toSorted(), [
+      "/api/audit/chain",
       "/api/cas",
       "/api/config",
       "/api/kinds",

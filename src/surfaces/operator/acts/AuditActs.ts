@@ -1,15 +1,34 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts"
+import { readHead } from "../../../domain/AuditChain.ts"
 import * as auditTrail from "../../../operations/operator/AuditTrail.ts"
+import { faultKinds } from "../../../operations/operator/ChainDifferences.ts"
+import { signatureVerdicts, verify } from "../../../operations/operator/ChainVerification.ts"
 import { auditFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
 import { auditObject } from "../../../operations/operator/objects/AuditObjects.ts"
+import { chainObject } from "../../../operations/operator/objects/ChainObjects.ts"
 import { renderAuditRow, renderTrail } from "../../cli/AuditText.ts"
+import { renderChain } from "../../cli/ChainText.ts"
 import { act, FileOutput, noun } from "../Act.ts"
-import { Acting, paged, periodFits } from "../Acting.ts"
-import { id, key, line, ofProfile, openWord, optional, or, paging, period, serial, word } from "../Field.ts"
-import { Int, Members, Time, walkedPageOf } from "../schemas/Common.ts"
+import { Acting, Configured, paged, periodFits } from "../Acting.ts"
+import {
+  id,
+  key,
+  line,
+  ofProfile,
+  openWord,
+  optional,
+  or,
+  paging,
+  period,
+  serial,
+  textOf,
+  whole,
+  word
+} from "../Field.ts"
+import { Int, intOf, Members, Time, walkedPageOf } from "../schemas/Common.ts"
 
 /* Declares the acts about the audit trail (docs/decisions/audit-rows.md). */
 
@@ -112,10 +131,109 @@ export const readAuditRow = act({
   cli: { command: "audit show", example: "audit show 41", text: renderAuditRow }
 })
 
+const Span = Schema.Struct({ rows: Int, firstId: Schema.optionalKey(Int), lastId: Schema.optionalKey(Int) })
+  .annotate({ identifier: "AuditSpan" })
+
+const Chain = Schema.Struct({
+  verified: intOf("How many rows are what was chained."),
+  links: intOf("How many links of the chain were checked."),
+  pruned: intOf("How many chained rows the retention has deleted."),
+  uncovered: Span.annotate({ description: "The rows that are older than the chain." }),
+  unchained: Span.annotate({ description: "The rows that are not chained yet." }),
+  began: Schema.optionalKey(Time),
+  head: Schema.optionalKey(
+    Schema.Struct({
+      name: Schema.String.annotate({ description: "The text to keep outside, and to give to head later." }),
+      sequence: Int,
+      hash: Schema.String,
+      chainedAt: Schema.optionalKey(Time)
+    })
+  ),
+  signed: Schema.optionalKey(
+    Schema.Struct({
+      name: Schema.String,
+      sequence: Int,
+      hash: Schema.String,
+      signedAt: Schema.optionalKey(Time),
+      keyId: Schema.optionalKey(Schema.String),
+      signature: Schema.optionalKey(Schema.String),
+      verdict: Schema.Literals(signatureVerdicts)
+    })
+  ),
+  unsignedReason: Schema.optionalKey(
+    Schema.String.annotate({ description: "Why signatures were not checked." })
+  ),
+  faultsFound: intOf("How many faults were found. faults lists the first thousand."),
+  faults: Schema.Array(
+    Schema.Struct({
+      kind: Schema.Literals(faultKinds),
+      of: Schema.Literals(["rows", "links", "signature", "head"]),
+      detail: Schema.String,
+      sequence: Schema.optionalKey(Int),
+      since: Schema.optionalKey(
+        Time.annotate({ description: "When the rows were chained. They were changed after that." })
+      ),
+      rows: Schema.optionalKey(Int),
+      firstId: Schema.optionalKey(Int),
+      lastId: Schema.optionalKey(Int)
+    })
+  ),
+  next: Schema.optionalKey(intOf("The link to give as after to go on. Absent if the check has reached the head."))
+}).annotate({ identifier: "AuditChain" })
+
+/** Over HTTP, a check ends after about this number of rows, which takes a second or two. */
+const mostRowsOfRequest = 50_000
+
+/** Checks whether rows of the trail were changed, removed, inserted or reordered. */
+export const verifyAudit = act({
+  id: "verifyAudit",
+  does: "Check whether rows of the audit trail were changed, removed, inserted or reordered",
+  access: "viewer",
+  input: {
+    after: optional(
+      whole("The link after which the check begins: next of the answer before.", {
+        least: 1,
+        most: 999_999_999_999_999,
+        of: "the number of a link,"
+      })
+    ),
+    head: optional(
+      textOf({
+        description: "A head that was kept outside. It is a fault if the chain does not have it any more.",
+        shown: "head",
+        takes: "the name of a head: its number, a colon and its hash",
+        read: readHead
+      })
+    )
+  },
+  output: Chain,
+  errors: [],
+  run: ({ after, head }) =>
+    Effect.gen(function*() {
+      const { operator } = yield* Acting
+      const config = yield* Configured.served
+      const mostRows = operator.kind === "cli" ? Number.POSITIVE_INFINITY : mostRowsOfRequest
+      return chainObject(yield* verify({ after, held: head, mostRows, keyPath: config?.audit.chain_key_path }))
+    }),
+  http: { route: "GET /api/audit/chain" },
+  cli: {
+    command: "audit verify",
+    help:
+      "Check whether rows of the audit trail were changed, removed, inserted or reordered since they were chained. A fault ends the command with exit code 3.",
+    example: "audit verify",
+    omits: ["after"],
+    text: renderChain,
+    faults: ({ faultsFound }) =>
+      faultsFound === 0
+        ? []
+        : [{ code: 3, message: `The audit trail is not what was chained: ${faultsFound} fault(s).` }]
+  }
+})
+
 /** The acts about the audit trail. */
 export const auditActs = noun({
   name: "audit",
   description: "Actions and refusals. Rows are never changed.",
   commands: { audit: "The audit trail." },
-  acts: [listAudit, exportAudit, readAuditRow]
+  acts: [listAudit, exportAudit, verifyAudit, readAuditRow]
 })
