@@ -35,6 +35,7 @@ const pages = [
   "/ui/configuration",
   "/ui/nonces",
   "/ui/audit",
+  "/ui/audit/chain",
   "/ui/operators",
   "/ui/operators/olga",
   "/ui/account",

@@ -140,6 +140,7 @@ const pages: ReadonlyArray<PageEntry> = [
   at("/ui/notifications", "notifications", { query: { ...page, done: ["advanced", "x"] } }),
   at("/ui/audit", "audit", { query: { ...auditFilters, ...page } }),
   at("/ui/audit/export", "audit", { query: { ...auditFilters, ...format } }),
+  at("/ui/audit/chain", "chain", { query: { after: ["1", "x"], head: [`1:${"a".repeat(64)}`] } }),
   one("/ui/audit/{id}", "audit", "2", ["1", "3", "7", "0", "01"]),
   at("/ui/workers", "workers"),
   at("/ui/authorities", "authorities"),

@@ -155,6 +155,7 @@ export const rows: ReadonlyArray<Row> = [
     at: "/ui/audit?page=2&profile=corp",
     leadsBack: true
   }),
+  page("/ui/audit/chain", "Compared now"),
   record("/ui/audit/{id}", "/ui/audit?event=certificate_issued", "certificate_issued"),
   page("/ui/search", "What can be searched"),
   page("/ui/search", "All orders with a name that contains it", "Nothing was found.", {

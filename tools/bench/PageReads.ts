@@ -51,6 +51,7 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("policy of a profile", "profiles/default/filter"),
     page("kinds of a profile", "profiles/default/kinds"),
     page("configuration", "configuration"),
+    page("chain of the audit trail", "audit/chain"),
     page("nonces", "nonces"),
     page("audit", "audit"),
     page("audit, page 100", "audit", { page: "100" }),

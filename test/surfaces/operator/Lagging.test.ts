@@ -53,6 +53,7 @@ describe("the routes that may lag", () => {
       "/api/trends",
       "/api/workers",
       "/ui/",
+      "/ui/audit/chain",
       "/ui/authorities",
       "/ui/authorities/{issuer}/ca.crl",
       "/ui/authorities/{issuer}/ca.pem",

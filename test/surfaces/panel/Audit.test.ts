@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import { chainRows } from "../../../src/operations/work/AuditChaining.ts"
 import * as audit from "../../../src/store/AuditRows.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { column, sql } from "../../support/Graph.ts"
@@ -127,6 +128,33 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       const found = yield* ask("/ui/audit?requestId=%3Cb%3E%27", held)
       assert.include(found.text, "1–1 of 1")
       assert.notInclude(found.text, "<b>'")
+    }))
+
+  test("compare the rows with their chain, and list what differs", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const look = Effect.map(ask("/ui/audit/chain", held), ({ status, text }) => {
+        assert.strictEqual(status, 200)
+        return plain(text)
+      })
+      assert.include(yield* look, "Compared now")
+      yield* row()
+      yield* chainRows(1)
+      yield* Effect.replicateEffect(row(), 3)
+      yield* chainRows(1)
+      const whole = yield* look
+      assert.match(whole, /<dt>Verified rows<dd>3 <small>in 2 links<\/small>/)
+      assert.match(whole, /<dt>Faults<dd>0<\/div>/)
+      const [first] = yield* column("SELECT first_id FROM audit_chain WHERE sequence = 2")
+      yield* sql(`DELETE FROM audit_log WHERE id = ${first}`)
+      const faulty = yield* look
+      assert.match(faulty, /<dt>Faults<dd>1<\/div>/)
+      assert.include(faulty, "rows that were chained are gone")
+      assert.match(plain((yield* ask("/ui/audit/chain?after=1", held)).text), /<dt>Verified rows<dd>2 /)
+      for (const [query, status] of [["after=x", 400], ["after=99", 404], ["head=1", 400]] as const) {
+        assert.strictEqual((yield* ask(`/ui/audit/chain?${query}`, held)).status, status, query)
+      }
+      assert.include(plain((yield* ask("/ui/audit", held)).text), "href=\"/ui/audit/chain\"")
     }))
 
   test("say that rows are kept without limit", ({ ask }) =>

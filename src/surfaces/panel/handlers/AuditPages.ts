@@ -3,14 +3,17 @@ import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts
 import { currentSeconds } from "../../../engine/Time.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { exportAudit, listAudit, readAuditRow } from "../../operator/acts/AuditActs.ts"
+import { exportAudit, listAudit, readAuditRow, verifyAudit } from "../../operator/acts/AuditActs.ts"
 import type { Filter } from "../Listing.ts"
 import { listView, periodsOf, windowOf } from "../Listing.ts"
 import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
-import { laggingPage, page } from "../Route.ts"
+import { forRole, laggingPage, page } from "../Route.ts"
 
 /* The pages about the audit trail. */
+
+/** The highest number of faults on the page of the chain. */
+const mostFaults = 50
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "event", label: "Event", kind: "choice", words: auditEvents },
@@ -49,6 +52,17 @@ export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
       }, problem === undefined ? {} : { status: problem.status })
     })),
   laggingPage("/ui/audit/export", (given) => downloaded(exportAudit, given)),
+  forRole("viewer")(
+    "GET",
+    "/ui/audit/chain",
+    (given) =>
+      Effect.map(looked(verifyAudit, given), (chain) =>
+        page("audit-chain", "Chain of the audit trail", {
+          chain,
+          isPart: given.query.has("after"),
+          faults: chain.faults.slice(0, mostFaults)
+        }))
+  ),
   laggingPage(
     "/ui/audit/{id}",
     (given) =>
