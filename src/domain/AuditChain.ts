@@ -46,7 +46,8 @@ export interface Leaf {
   readonly hash: string
 }
 
-const leafOctets = 48
+/** The number of octets of a stored leaf. */
+export const leafOctets = 48
 
 /** Returns the stored form of leaves: for each leaf the id and the time in eight octets each, and the hash. */
 const packLeaves = (leaves: ReadonlyArray<Leaf>): Buffer => {

@@ -2,7 +2,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { HeadKey } from "../../crypto/keys/HeadKey.ts"
 import type { Head, Link } from "../../domain/AuditChain.ts"
-import { firstSequence, hashOfLink, nothingBefore, signedText, unpackLeaves } from "../../domain/AuditChain.ts"
+import {
+  firstSequence,
+  hashOfLink,
+  leafOctets,
+  nothingBefore,
+  signedText,
+  unpackLeaves
+} from "../../domain/AuditChain.ts"
 import * as chained from "../../store/ChainedRows.ts"
 import type { StoredLink } from "../../store/ChainLinks.ts"
 import * as links from "../../store/ChainLinks.ts"
@@ -13,7 +20,7 @@ import { pruningRecord } from "./PruningRecord.ts"
 
 /* Walks the chain of the audit trail and compares it with the rows (docs/decisions/audit-chain.md, "Verification"). */
 
-const linksAtOnce = 100
+const linksAtOnce = 25
 const rowsAtOnce = 1000
 /** Beyond this number, differences are counted, but neither kept nor compared with each other. */
 const mostDifferences = 10_000
@@ -73,7 +80,7 @@ export const ChainProgress = Context.Reference<{ readonly around: Around }>("acm
 })
 
 /**
- * Checks links from a position up to the head, and the rows that they cover. Reads a hundred links and a thousand rows
+ * Checks links from a position up to the head, and the rows that they cover. Reads a few links and a thousand rows
  * at a time, and lets other work run between. Stops after about `mostRows` rows, at the end of a page of links. A link
  * counts like ten rows.
  */
@@ -100,15 +107,14 @@ export const walk = Effect.fnUntraced(function*(options: {
     done.more += Math.max(0, found.length - room)
   }
 
-  /** Compares the rows after an id with links that follow each other. */
-  const compareRows = Effect.fnUntraced(function*(after: number, run: ReadonlyArray<StoredLink>) {
-    const upto = run.at(-1)?.lastId ?? after
-    const leaves = leavesOf(after, run)
+  /** Compares the rows of links that follow each other. */
+  const compareRows = Effect.fnUntraced(function*({ after, leaves, links }: Run) {
+    const upto = links.at(-1)?.lastId ?? after
     let [at, from] = [0, after]
     while (from < upto) {
       const rows = yield* readForOperator(chained.leaves({ after: from, upto, limit: rowsAtOnce }))
       const end = rows.length < rowsAtOnce ? upto : rows.at(-1)?.id ?? upto
-      const { missing, taken, ...found } = compared(rows, leaves, at, end, run)
+      const { missing, taken, ...found } = compared(rows, leaves, at, end, links)
       at += taken
       from = end
       done.verified += found.verified
@@ -137,24 +143,23 @@ export const walk = Effect.fnUntraced(function*(options: {
     const page = yield* readForOperator(
       links.page({ after: position.sequence, upto: head.sequence, limit: linksAtOnce })
     )
-    let run: Array<StoredLink> = []
-    let after = position.lastId ?? 0
+    let run = emptyRun(position.lastId ?? 0)
     for (const link of page) {
       const isNext = link.sequence === position.sequence + 1 && position.hash !== undefined
       if (!isNext) {
         // Links are missing here, or this is the oldest link.
-        yield* compareRows(after, run)
-        run = []
-        after = link.sequence === firstSequence ? link.lastId : link.firstId - 1
+        yield* compareRows(run)
+        run = emptyRun(link.sequence === firstSequence ? link.lastId : link.firstId - 1)
         const isFirst = link.sequence === firstSequence && position.sequence < firstSequence
         if (!isFirst && link.newestAt >= (yield* pruning.refreshed)) told([linksRemoved(position, link)])
       }
       told(faultsOfLink(link, position, key))
-      run.push(link)
+      extend(run, link)
       done.links++
       position = link
+      yield* Effect.yieldNow
     }
-    yield* compareRows(after, run)
+    yield* compareRows(run)
     if (page.length === 0) {
       told([{
         kind: "removed",
@@ -188,16 +193,25 @@ export const walk = Effect.fnUntraced(function*(options: {
   return walked
 })
 
-/** Returns the leaves of links that follow each other. A leaf outside of its link is left out: the link was changed. */
-const leavesOf = (after: number, run: ReadonlyArray<StoredLink>): ReadonlyArray<LinkedLeaf> => {
-  let last = after
-  return run.flatMap((link) =>
-    unpackLeaves(link.leaves).flatMap((leaf) => {
-      if (leaf.id <= last || leaf.id > link.lastId) return []
-      last = leaf.id
-      return [{ ...leaf, link: link satisfies LinkFacts }]
-    })
-  )
+/** Links that follow each other, and their leaves. They cover the rows after an id. */
+interface Run {
+  readonly after: number
+  readonly links: Array<LinkFacts>
+  readonly leaves: Array<LinkedLeaf>
+}
+
+const emptyRun = (after: number): Run => ({ after, links: [], leaves: [] })
+
+/** Adds a link and its leaves. A leaf outside of its link is left out: the link was changed. */
+const extend = ({ after, leaves, links }: Run, { chainedAt, lastId, leaves: packed, sequence }: StoredLink): void => {
+  const link: LinkFacts = { sequence, chainedAt, lastId } // differences keep this, and must not keep the leaves
+  links.push(link)
+  let last = leaves.at(-1)?.id ?? after
+  for (const leaf of unpackLeaves(packed)) {
+    if (leaf.id <= last || leaf.id > lastId) continue
+    last = leaf.id
+    leaves.push({ ...leaf, link })
+  }
 }
 
 const linksRemoved = (position: Position, link: StoredLink): ChainFault => ({
@@ -217,8 +231,7 @@ const faultsOfLink = (link: StoredLink, position: Position, key: HeadKey | undef
   ]
   const isNext = position.hash !== undefined && sequence === position.sequence + 1
   const before = sequence === firstSequence ? nothingBefore : isNext ? position.hash : previous
-  const leaves = unpackLeaves(link.leaves)
-  const isWhole = hashOfLink(link) === hash && leaves.length === link.rowCount
+  const isWhole = hashOfLink(link) === hash && link.leaves.length === leafOctets * link.rowCount
   return [
     ...isWhole ? [] : fault("links", `the link ${sequence} does not fit its own hash`),
     ...previous === before
