@@ -24,12 +24,13 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
  * Returns the blocks of a text, in order. If the text has no block, returns an empty array. Lines may end with LF or
  * CRLF.
  *
- * `outside` says what may be around the blocks besides whitespace: `"nothing"`, or `"before"` for text before a block,
- * because tools write comments there (RFC 7468 section 2). Text after the last block is always refused.
+ * `outside` says what may be around the blocks besides whitespace: `"nothing"`, `"before"` for text before a block,
+ * because tools write comments there (RFC 7468 section 2), or `"around"` for text after the last block too, such as the
+ * rest of a mail.
  */
 export const splitPem = (
   text: string,
-  outside: "nothing" | "before"
+  outside: "nothing" | "before" | "around"
 ): Result.Result<ReadonlyArray<PemBlock>, PemFault> => {
   const blocks: Array<PemBlock> = []
   const lines = text.split("\n")
@@ -40,7 +41,8 @@ export const splitPem = (
     const label = BEGIN.exec(line)?.[1]
     if (label === undefined) {
       if (line.trim() === "") continue
-      if (line.startsWith("-----")) return fault(at, "is a boundary out of place")
+      // Mails have lines such as "-----Original Message-----".
+      if (line.startsWith(outside === "around" ? "-----END " : "-----")) return fault(at, "is a boundary out of place")
       if (outside === "nothing") return fault(at, "stands outside a block")
       if (stray === 0) stray = at
       continue
@@ -67,7 +69,7 @@ export const splitPem = (
     if (!BASE64.test(body) || der.toString("base64") !== body) return fault(begun, "opens a block that is not base64")
     blocks.push({ label, der, headers })
   }
-  return stray === 0 ? Result.succeed(blocks) : fault(stray, "is data after the last block")
+  return stray === 0 || outside === "around" ? Result.succeed(blocks) : fault(stray, "is data after the last block")
 }
 
 /** Returns one block of PEM. Its lines have 64 characters, and it ends with a newline. */

@@ -6,7 +6,7 @@ import { encodePem, splitPem } from "../../../src/crypto/asn1/Pem.ts"
 import { prop } from "../../support/Property.ts"
 
 const block = encodePem("CERTIFICATE", Uint8Array.of(1, 2, 3, 4))
-const fault = (text: string, outside: "nothing" | "before" = "nothing"): string => {
+const fault = (text: string, outside: Parameters<typeof splitPem>[1] = "nothing"): string => {
   const split = splitPem(text, outside)
   return Result.isFailure(split) ? split.failure.detail : assert.fail("the text was accepted")
 }
@@ -41,6 +41,14 @@ describe("splitPem", () => {
     assert.include(fault(`${block}trailing`, "before"), "after the last block")
     assert.include(fault("no block at all", "before"), "after the last block")
     assert.deepStrictEqual(splitPem("", "nothing"), Result.succeed([]))
+  })
+
+  it("accepts text around the blocks only if the caller allows such text", () => {
+    const mail = `Hello,\r\n\r\n${block}regards\n-----Original Message-----\n> the request\n`
+    assert.include(fault(mail, "before"), "line")
+    const found = Result.getOrThrow(splitPem(`\ufeff${mail}`, "around"))
+    assert.deepStrictEqual(found, Result.getOrThrow(splitPem(block, "nothing")))
+    assert.include(fault(`${mail}-----END CERTIFICATE-----\n`, "around"), "out of place")
   })
 
   it("refuses malformed blocks, and does not quote their content", () => {
