@@ -1,5 +1,6 @@
 import * as Result from "effect/Result"
 import { decode, Tag } from "../asn1/DerReader.ts"
+import type { Certificate } from "./Certificate.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
 
 /**
@@ -32,4 +33,26 @@ export const caLacks = (der: Uint8Array): ReadonlyArray<CaLack> => {
     ["basic_constraints_not_critical", of("2.5.29.19")?.critical === false]
   ]
   return lacks.flatMap(([lack, isSo]) => isSo ? [lack] : [])
+}
+
+/** What the basicConstraints of a certificate say. Without this extension, the certificate is not that of a CA. */
+export interface BasicConstraints {
+  readonly isCa: boolean
+  /** The pathLenConstraint. Undefined if there is none. */
+  readonly pathLength: number | undefined
+}
+
+/** Reads the basicConstraints of a certificate. If they cannot be read, the certificate is not that of a CA. */
+export const basicConstraintsOf = ({ extensions }: Pick<Certificate, "extensions">): BasicConstraints => {
+  const constraints = extensions.find(({ oid }) => oid === "2.5.29.19")
+  return Result.getOrElse(
+    decode(constraints?.value ?? new Uint8Array(), (reader) => {
+      const fields = reader.enter(Tag.sequence)
+      const isCa = fields.next === Tag.boolean && fields.boolean()
+      const pathLength = fields.more ? fields.small() : undefined
+      fields.end()
+      return { isCa, pathLength }
+    }),
+    () => ({ isCa: false, pathLength: undefined })
+  )
 }

@@ -6,6 +6,7 @@ import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import type { PemBlock } from "../asn1/Pem.ts"
 import { encodePem, splitPem } from "../asn1/Pem.ts"
 import { sha256 } from "../Digest.ts"
+import { basicConstraintsOf } from "./CaForm.ts"
 import type { CaKey } from "./CaKey.ts"
 import { makeCaKey } from "./CaKey.ts"
 import type { Certificate } from "./Certificate.ts"
@@ -246,15 +247,7 @@ const decrypt = (der: Uint8Array, passphrase: string): Result.Result<KeyObject, 
 
 const checkIssuer = (issuer: Certificate): Result.Result<void, CaUnusable> => {
   const value = (wanted: string) => issuer.extensions.find((one) => one.oid === wanted)?.value
-  const constraints = value("2.5.29.19")
-  const isCa = decode(constraints ?? new Uint8Array(), (reader) => {
-    const fields = reader.enter(Tag.sequence)
-    const flag = fields.next === Tag.boolean && fields.boolean()
-    if (fields.more) fields.small()
-    fields.end()
-    return flag
-  })
-  if (!Result.getOrElse(isCa, () => false)) return unusable("the CA certificate does not have cA TRUE")
+  if (!basicConstraintsOf(issuer).isCa) return unusable("the CA certificate does not have cA TRUE")
   const usage = value("2.5.29.15")
   if (usage !== undefined) {
     const octets = Result.getOrElse(

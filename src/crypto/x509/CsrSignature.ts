@@ -35,7 +35,7 @@ const schemes: { readonly [oid: string]: Scheme } = {
 }
 
 /** MD2, MD4, MD5 and SHA-1 with RSA, including two OIDs of the OIW; SHA-1 with ECDSA and DSA. */
-const brokenDigests = new Set([
+export const brokenDigests = new Set([
   "1.2.840.113549.1.1.2",
   "1.2.840.113549.1.1.3",
   "1.2.840.113549.1.1.4",

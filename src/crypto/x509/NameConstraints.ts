@@ -1,8 +1,10 @@
 import type * as Result from "effect/Result"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
+import { element, oid, sequence, text } from "../asn1/DerWriter.ts"
 import { DNS_NAME, latin1, only } from "./Certificate.ts"
 import type { SubjectAttribute } from "./LeafContent.ts"
+import { extension } from "./Part.ts"
 
 /** The subtrees in a CA certificate that limit the names of leaves. They are in lower case. */
 export interface NameConstraints {
@@ -41,6 +43,23 @@ export const readNameConstraints = (value: Uint8Array): Result.Result<NameConstr
       excludedSubjects: excluded.subjects
     }
   })
+
+const IP_ADDRESS = 0x87
+
+/**
+ * Returns the critical nameConstraints extension that permits these DNS names and the names below them. It excludes
+ * every IP address, because permitted DNS names do not restrict names of other types.
+ */
+export const permittedNames = (names: ReadonlyArray<string>): Uint8Array =>
+  extension(
+    oid("2.5.29.30"),
+    true,
+    sequence(
+      element(0xa0, ...names.map((name) => sequence(text(DNS_NAME, name)))),
+      // An address of zeros with a mask of zeros, in IPv4 and in IPv6.
+      element(0xa1, ...[8, 32].map((octets) => sequence(element(IP_ADDRESS, new Uint8Array(octets)))))
+    )
+  )
 
 const nothing: Subtrees = { names: [], subjects: [] }
 const DIRECTORY_NAME = 0xa4
