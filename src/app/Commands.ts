@@ -50,6 +50,7 @@ const commands = {
     ])
     return (await actCommands()).actCommand(auditActs, "audit", { audit: [verifyCommand, cleanupCommand] })
   },
+  ca: async () => (await import("./commands/CaCommand.ts")).caCommand,
   crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
   jobs: async () => {
     const [{ jobActs }, { Activity }] = await Promise.all([
@@ -73,7 +74,7 @@ const commands = {
 /** The sections of the commands, in the order of the help. A command that no section lists comes last. */
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
-  ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
+  ["Certificates", ["account", "order", "cert", "eab", "ca", "crl", "upstream"]],
   ["Policy", ["profile", "kinds", "filter"]],
   ["Queue", ["jobs", "worker"]],
   ["Operators", ["admin", "audit"]],
@@ -101,6 +102,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   cert: "Certificates by their serial numbers",
   nonce: "Nonces of the ACME protocol",
   audit: "The audit trail",
+  ca: "The CA of a profile: make, request, sign, take over, try",
   crl: "Revocation lists of the local CAs",
   jobs: "Jobs in the queue",
   worker: "Processes of the service",

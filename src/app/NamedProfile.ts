@@ -10,25 +10,26 @@ const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =
 
 /**
  * Returns the profile that a command names. If the command names none, returns the only profile, or fails with code 2
- * if there are several. Fails with code 3 if the profile is parked and has faults, although the service tolerates such
- * faults.
+ * if there are several. `flag` is where the command line names the profile. Fails with code 3 if the profile is parked
+ * and has faults, although the service tolerates such faults.
  */
 export const namedProfile = (
   { config: { profiles }, ignored }: Pick<Loaded, "config" | "ignored">,
-  name: string | undefined
+  name: string | undefined,
+  flag = "--profile"
 ): Effect.Effect<ProfileConfig, CommandFailed> => {
   const [only, ...more] = profiles
   if (name === undefined && (only === undefined || more.length > 0)) {
     return new CommandFailed({
       code: 2,
-      message: `--profile is needed, because there are several profiles: ${namesOf(profiles)}.`
+      message: `${flag} is needed, because there are several profiles: ${namesOf(profiles)}.`
     })
   }
   const found = profiles.find((profile) => name === undefined || profile.name === name)
   if (found === undefined) {
     return new CommandFailed({
       code: 3,
-      message: `--profile: ${name} is not configured; there is ${namesOf(profiles)}.`
+      message: `${flag}: ${name} is not configured; there is ${namesOf(profiles)}.`
     })
   }
   // The service tolerates faults in process-wide keys if only parked profiles inherit these keys.

@@ -309,6 +309,28 @@ const commands: ReadonlyArray<CommandEntry> = [
     files: { "list.crl": "no list" }
   },
 
+  // These make keys, or need a root.
+  {
+    noun: "certificates",
+    command: "ca init",
+    isHelpOnly: true,
+    flags: {
+      permit: ["*.example.org", "192.0.2.1"],
+      "root-days": ["0", "x"],
+      days: ["0", "36526"],
+      "key-type": ["dsa"]
+    }
+  },
+  {
+    noun: "certificates",
+    command: "ca csr",
+    isHelpOnly: true,
+    flags: { "key-type": ["ed25519"], out: ["", "request"] }
+  },
+  { noun: "certificates", command: "ca sign", isHelpOnly: true, flags: { permit: ["-", "a b"], days: ["-1", "0"] } },
+  { noun: "certificates", command: "ca import", args: ["answer.pem"], flags: { ...profile, replace: true, ...json } },
+  { noun: "certificates", command: "ca test-sign", isHelpOnly: true },
+
   {
     noun: "upstream",
     command: "upstream order list",
@@ -443,7 +465,7 @@ const others: Readonly<Partial<Record<Noun, ReadonlyArray<string>>>> = {
   credentials: ["eab", "eab --help", "eab bogus", "eab creat", "help eab", "help eab create"],
   accounts: ["account", "account --help"],
   orders: ["order", "order --help", "help order list"],
-  certificates: ["cert", "crl", "cert --help", "crl --help"],
+  certificates: ["ca", "ca --help", "cert", "crl", "cert --help", "crl --help"],
   nonces: ["nonce", "nonce --help"],
   audit: ["audit", "audit --help"],
   jobs: ["jobs", "jobs --help", "job list"],

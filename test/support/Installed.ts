@@ -8,7 +8,7 @@ import { text } from "./Documents.ts"
 
 /** Returns whether a client is installed. */
 export const isInstalled = (
-  name: "certbot" | "curl" | "gcc" | "lego" | "pebble" | "softhsm2-util" | "strace"
+  name: "certbot" | "certtool" | "curl" | "gcc" | "javac" | "lego" | "openssl" | "pebble" | "softhsm2-util" | "strace"
 ): boolean => spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
 
 /** Whether the clients of the documents are installed. */
@@ -42,3 +42,9 @@ export const gateComesBackForTokens = (): void =>
     text(".ci/run"),
     /^steadied npm run interop$[^]*^if \[ "\$had_tokens" = false \]; then step npm test -- engine\/token [^;]+; fi$/m
   )
+
+/** Checks that the gate verifies chains with GnuTLS and Java, which the ceremony of the interop run installs. */
+export const gateVerifiesElsewhere = (): void => {
+  assert.match(text(".ci/run"), /^steadied npm run interop$/m)
+  assert.match(text("test/interop/main.ts"), /isChosen\("ceremony"\) \? ceremonyCommands/)
+}

@@ -19,7 +19,8 @@ const textOf = (octets: Uint8Array): Effect.Effect<string> =>
     () => Buffer.from(octets).toString("base64url")
   )
 
-const octetsOf = (name: string, path: string) =>
+/** Reads the file that a command line names as `name`. The path `-` means standard input. */
+export const octetsOf = (name: string, path: string) =>
   path === "-"
     ? Effect.flatMap(Host, ({ stdin }) => stdin.readAll(longestFile)).pipe(
       Effect.flatMap((octets) =>
@@ -34,6 +35,14 @@ const octetsOf = (name: string, path: string) =>
         new CommandFailed({ code: 3, message: `${name}: ${path} cannot be used: ${said(error)}.` })
       )
     )
+
+/** Reads a text that the command line names as `name`. A byte order mark does not belong to the text. */
+export const textIn = (name: string, path: string) =>
+  Effect.flatMap(octetsOf(name, path), (octets) =>
+    Effect.mapError(
+      Effect.try(() => utf8.decode(octets)),
+      () => new CommandFailed({ code: 3, message: `${name}: ${path} cannot be used: not UTF-8 text.` })
+    ))
 
 /**
  * Reads the files of an act. `nameOf` returns the name of a member on the command line. `read` contains the values of

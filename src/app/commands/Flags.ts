@@ -64,6 +64,10 @@ const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
 export const optionalText = (name: string, text: string): Flag.Flag<string | undefined> =>
   optional(textFlag(name), text)
 
+/** Makes a flag with a text that must be given. */
+export const neededText = (name: string, text: string): Flag.Flag<string> =>
+  textFlag(name).pipe(Flag.withDescription(text))
+
 /** Makes a flag that may be given several times. Blanks around a value are ignored. */
 export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArray<string>> =>
   Flag.String(name).pipe(Flag.withMetavar(shown), Flag.map((text) => text.trim()), Flag.atLeast(0))

@@ -37,10 +37,21 @@ const typed = Effect.fnUntraced(function*(name: string) {
   return first
 })
 
-/** Reads a secret from a file, from a terminal (where it must be typed twice), or from a line of standard input. */
-const readSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
+/** Reads a new secret from a file, from a terminal (where it must be typed twice), or from a line of standard input. */
+export const readSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
   const { stdin } = yield* Host
   return yield* file !== undefined ? ofFile(name, file) : stdin.isTerminal ? typed(name) : stdin.readLine
+})
+
+/** Reads a secret that exists already. It differs from {@link readSecret} in that a person types it once. */
+export const readKnownSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
+  const { stderr, stdin } = yield* Host
+  if (file !== undefined) return yield* ofFile(name, file)
+  if (!stdin.isTerminal) return yield* stdin.readLine
+  return yield* Effect.andThen(
+    Effect.sync(() => stderr.write(`${name[0]?.toUpperCase()}${name.slice(1)}: `)),
+    stdin.readHidden
+  )
 })
 
 /**

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
-import { hash, verify } from "node:crypto"
+import { createPublicKey, hash, verify } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, unsigned } from "../asn1/DerWriter.ts"
 import type { CaKey, UnsupportedIssuer } from "./CaKey.ts"
@@ -59,6 +59,12 @@ const verified = ({ data, digestName, publicKey, signature }: {
           isValid ? Effect.void : new NotSigned({ detail: "the signature does not fit the CA certificate", cause })
         )
     )
+  )
+
+/** Returns the public key of a SubjectPublicKeyInfo, or undefined if the runtime cannot read it. */
+export const publicKeyOf = (spki: Uint8Array): KeyObject | undefined =>
+  Result.getOrUndefined(
+    Result.try(() => createPublicKey({ key: Buffer.from(spki), format: "der", type: "spki" }))
   )
 
 /** Returns the DER DigestInfo of a SHA-256 digest (RFC 8017 section 9.2), which CKM_RSA_PKCS signs. */

@@ -20,7 +20,7 @@ export interface CertificatePair {
  * Generates a key pair of this type. The exponent of an RSA key is 65537. The work is done on the thread pool, because
  * RSA 4096 may take seconds.
  */
-const generateKey = (
+export const generateKey = (
   type: CaKeyType
 ): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
   Effect.callback((resume) => {

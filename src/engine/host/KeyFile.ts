@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Stats } from "node:fs"
 import { constants } from "node:fs"
 import type { FileHandle } from "node:fs/promises"
-import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises"
+import { link, lstat, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import { currentMillis } from "../Time.ts"
 
@@ -151,6 +151,18 @@ export const replaceFile = Effect.fnUntraced(
   },
   Effect.uninterruptible
 )
+
+/** Makes a folder that only its owner may enter, unless there is a folder of this name. */
+export const makeFolder = (path: string): Effect.Effect<void, FileUnusable> =>
+  Effect.catchIf(
+    attempt(path, () => mkdir(path, 0o700)),
+    ({ reason }) => reason === "exists",
+    () =>
+      Effect.flatMap(
+        attempt(path, () => stat(path)),
+        (stats) => stats.isDirectory() ? Effect.void : Effect.fail(new FileUnusable({ path, reason: "exists" }))
+      )
+  )
 
 const stagedPath = ({ path, suffix }: NewFile): string => join(dirname(path), `.${basename(path)}.${suffix}`)
 

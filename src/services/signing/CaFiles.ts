@@ -80,13 +80,15 @@ export const sentence = (key: string) => (error: FileUnusable) =>
 export const readCertificateFile = (settings: Pick<CaKeySettings, "cert_path" | "section">) =>
   Effect.mapError(readTextFile(settings.cert_path), sentence(`${sectionOf(settings)}.cert_path`))
 
-const readIfPresent = (key: string, path: string) =>
+/** Reads a file that `key` of the configuration names. Returns undefined if there is no such file. */
+export const readIfPresent = (key: string, path: string) =>
   readTextFile(path).pipe(
     Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
     Effect.mapError(sentence(key))
   )
 
-const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
+/** Returns the subject that the configuration gives to a CA. */
+export const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
   commonName: subject.common_name,
   organization: subject.organization,
   organizationalUnit: subject.organizational_unit,
@@ -103,7 +105,7 @@ export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolea
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
 /** Returns the passphrase of the key, or `undefined` if the key is not encrypted. */
-const passphraseOf = (settings: CaKeySettings) =>
+export const passphraseOf = (settings: CaKeySettings) =>
   settings.key_passphrase_file === ""
     ? Effect.succeed(undefined)
     : Effect.mapError(
@@ -251,6 +253,25 @@ export const check = (settings: CaKeySettings): Effect.Effect<CaMaterial | undef
     if (texts === undefined) return undefined
     const { ca } = yield* read(settings, { ...texts, passphrase: passphrase?.text })
     return yield* refuseEnded(settings, ca)
+  })
+
+/**
+ * Reads the CA and its key, and refuses what {@link check} refuses, and also a CA that does not exist. Changes nothing
+ * and logs nothing.
+ */
+export const openFiles = (settings: CaKeySettings): Effect.Effect<SigningCa, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const texts = yield* areThere(settings)
+    if (texts === undefined) {
+      return yield* new CaFilesUnusable({
+        detail: `${sectionOf(settings)}: neither ${settings.cert_path} nor ${settings.key_path} exists.`,
+        isOutside: true
+      })
+    }
+    const passphrase = yield* passphraseOf(settings)
+    const signing = yield* read(settings, { ...texts, passphrase: passphrase?.text })
+    yield* refuseEnded(settings, signing.ca)
+    return signing
   })
 
 /** Refuses a CA that is not valid now, and returns every other CA. */

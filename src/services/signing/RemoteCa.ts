@@ -83,5 +83,16 @@ export const checkRemote = (settings: CaKeySettings): Effect.Effect<CaMaterial, 
   })
 
 /** Reaches the key, and compares it with the certificate. Nothing is signed. */
+export const openRemote = (settings: CaKeySettings): Effect.Effect<SigningCa, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const { ca, key, open } = yield* keyOf(settings)
+    yield* Effect.mapError(
+      open,
+      ({ detail, isFault }) => new CaFilesUnusable({ detail: told(settings, detail), mayPass: !isFault })
+    )
+    return { ca: yield* refuseEnded(settings, ca), key }
+  })
+
+/** Does the same as {@link openRemote} for a CA of any dates, and returns why the key cannot be reached as a clause. */
 export const tryKey = (settings: CaKeySettings): Effect.Effect<void, { readonly detail: string }> =>
   Effect.flatMap(keyOf(settings), ({ open }) => open)

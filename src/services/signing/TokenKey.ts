@@ -4,15 +4,23 @@ import { sameBytes } from "../../crypto/asn1/DerReader.ts"
 import type { CaKey, UnsupportedIssuer } from "../../crypto/x509/CaKey.ts"
 import { NotSigned } from "../../crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
-import { digestInfo, ecdsaSignature, ecSpki, makeRemoteKey, rsaSpki } from "../../crypto/x509/RemoteKey.ts"
+import { digestInfo, ecdsaSignature, ecSpki, makeRemoteKey, publicKeyOf, rsaSpki } from "../../crypto/x509/RemoteKey.ts"
 import type { TokenPublicKey } from "../../engine/token/pkcs11Module.ts"
 import type { Token, TokenLimits, TokenSettings } from "../../engine/token/Token.ts"
-import { makeToken } from "../../engine/token/Token.ts"
+import { makeToken, TokenFailed } from "../../engine/token/Token.ts"
 
 /* The key of a CA in a PKCS#11 token (docs/decisions/ca-keys.md). */
 
 const spkiOf = (key: TokenPublicKey): Uint8Array =>
   key.kind === "rsa" ? rsaSpki(key.modulus, key.exponent) : ecSpki(key.parameters, key.point)
+
+const keyOver = (token: Token, publicKey: CaMaterial["publicKey"]): Result.Result<CaKey, UnsupportedIssuer> =>
+  makeRemoteKey(publicKey, ({ digest, family }) =>
+    (family === "ec"
+      ? Effect.map(token.sign("CKM_ECDSA", digest), ecdsaSignature)
+      : token.sign("CKM_RSA_PKCS", digestInfo(digest))).pipe(
+        Effect.mapError(({ detail }) => new NotSigned({ detail: `the token did not sign: ${detail}` }))
+      ))
 
 /**
  * Returns the key in the token that belongs to the public key of a certificate, and the token itself. The token is
@@ -29,11 +37,30 @@ export const makeTokenKey = (
     (key) => sameBytes(spkiOf(key), spki) ? undefined : "the key of the token and the CA certificate do not match",
     limits
   )
-  const key = makeRemoteKey(publicKey, ({ digest, family }) =>
-    (family === "ec"
-      ? Effect.map(token.sign("CKM_ECDSA", digest), ecdsaSignature)
-      : token.sign("CKM_RSA_PKCS", digestInfo(digest))).pipe(
-        Effect.mapError(({ detail }) => new NotSigned({ detail: `the token did not sign: ${detail}` }))
-      ))
-  return Result.map(key, (key) => ({ key, token }))
+  return Result.map(keyOver(token, publicKey), (key) => ({ key, token }))
 }
+
+/** Opens the token, and returns the key that the settings name, whatever its public key is. */
+export const findTokenKey = (
+  settings: TokenSettings,
+  limits?: TokenLimits
+): Effect.Effect<CaKey, TokenFailed | UnsupportedIssuer> =>
+  Effect.gen(function*() {
+    let spki: Uint8Array | undefined
+    const token = makeToken(
+      settings,
+      (key) => {
+        const found = spkiOf(key)
+        if (spki !== undefined && !sameBytes(found, spki)) return "the token has another key than before"
+        spki = found
+        return undefined
+      },
+      limits
+    )
+    yield* token.open
+    const publicKey = spki === undefined ? undefined : publicKeyOf(spki)
+    if (publicKey === undefined) {
+      return yield* new TokenFailed({ detail: "the public key in the token is not decodable", isFault: true })
+    }
+    return yield* Effect.fromResult(keyOver(token, publicKey))
+  })

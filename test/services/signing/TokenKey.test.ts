@@ -2,16 +2,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { spawnSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  unlinkSync,
-  writeFileSync
-} from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Entropy } from "../../../src/crypto/Entropy.ts"
@@ -24,6 +15,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { gateComesBackForTokens, isInstalled } from "../../support/Installed.ts"
 import { foreignCa, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
+import { softhsmModule } from "../../support/Softhsm.ts"
 import { useTests } from "../../support/UseTests.ts"
 
 /* A local CA whose key is in a token of SoftHSM2. */
@@ -36,11 +28,6 @@ const run = (program: string, words: ReadonlyArray<string>) => {
   assert.strictEqual(status, 0, `${program} ${words.join(" ")}: ${stderr} ${error?.message}`)
   return stdout
 }
-
-const module =
-  ["/usr/lib/softhsm", "/usr/lib/x86_64-linux-gnu/softhsm", "/usr/lib/aarch64-linux-gnu/softhsm"].map((at) =>
-    `${at}/libsofthsm2.so`
-  ).find((file) => existsSync(file)) ?? "/usr/lib/softhsm/libsofthsm2.so"
 
 /** Makes a CA, and moves its key into a new token. The environment names the token for every program that is started. */
 const caInToken = (directory: string, key_type: LocalCaSettings["key_type"] = "ecdsa-p256") =>
@@ -56,7 +43,14 @@ const caInToken = (directory: string, key_type: LocalCaSettings["key_type"] = "e
     unlinkSync(settings.key_path)
     const pin_file = join(directory, "pin")
     writeFileSync(pin_file, "1234\n", { mode: 0o600 })
-    const pkcs11 = { module_path: module, token_label: "ca", slot_id: -1, key_label: "ca-key", key_id: "", pin_file }
+    const pkcs11 = {
+      module_path: softhsmModule,
+      token_label: "ca",
+      slot_id: -1,
+      key_label: "ca-key",
+      key_id: "",
+      pin_file
+    }
     return { ...settings, key_source: "pkcs11" as const, pkcs11, tokens }
   })
 

@@ -1,0 +1,76 @@
+import * as Effect from "effect/Effect"
+import type { CaKey } from "../../crypto/x509/CaKey.ts"
+import { makeCaKey } from "../../crypto/x509/CaKey.ts"
+import { readCaKey } from "../../crypto/x509/CaMaterial.ts"
+import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
+import { generateKey, privateKeyPem } from "../../crypto/x509/SelfSigned.ts"
+import type { NewFile } from "../../engine/host/KeyFile.ts"
+import { isTaken } from "../../engine/host/KeyFile.ts"
+import type { CaFileSettings } from "./CaFiles.ts"
+import { CaFilesUnusable, passphraseOf, readIfPresent } from "./CaFiles.ts"
+import { findTokenKey } from "./TokenKey.ts"
+
+/* The place that the configuration gives to the key of a CA, before the CA has a certificate. */
+
+const inFile = (settings: CaFileSettings): Effect.Effect<CaKey | undefined, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const { key_path } = settings
+    const file = yield* readIfPresent("signer.local_ca.key_path", key_path)
+    if (file === undefined) return undefined
+    const passphrase = yield* passphraseOf(settings)
+    return yield* Effect.mapError(
+      Effect.fromResult(readCaKey(file.text, passphrase?.text)),
+      ({ detail }) =>
+        new CaFilesUnusable({ detail: `signer.local_ca.key_path: ${key_path} cannot be used: ${detail}.` })
+    )
+  })
+
+const inToken = ({ pkcs11 }: CaFileSettings): Effect.Effect<CaKey, CaFilesUnusable> =>
+  Effect.mapError(findTokenKey(pkcs11), (error) =>
+    new CaFilesUnusable(
+      error._tag === "TokenFailed"
+        ? { detail: `signer.local_ca.pkcs11: ${error.detail}.`, mayPass: !error.isFault }
+        : { detail: `signer.local_ca.pkcs11: the token has ${error.detail}.` }
+    ))
+
+/** Returns the key of a CA, wherever it is. A key in a file may be absent; a key in a token must be there. */
+export const findCaKey = (settings: CaFileSettings): Effect.Effect<CaKey | undefined, CaFilesUnusable> =>
+  settings.key_source === "file" ? inFile(settings) : inToken(settings)
+
+/** A key that exists only in the memory of this process, and the file that it belongs in. */
+export interface NewCaKey {
+  readonly key: CaKey
+  readonly file: Omit<NewFile, "suffix">
+}
+
+/** Makes a key in the form of its file, which the caller writes. It is encrypted if a passphrase is configured. */
+export const makeCaKeyFile = (
+  settings: CaFileSettings,
+  keyType: CaKeyType
+): Effect.Effect<NewCaKey, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const passphrase = yield* passphraseOf(settings)
+    const { privateKey } = yield* generateKey(keyType)
+    const key = yield* Effect.orDie(Effect.fromResult(makeCaKey(privateKey)))
+    const content = privateKeyPem(privateKey, passphrase?.text)
+    return { key, file: { path: settings.key_path, content, mode: 0o600 } }
+  })
+
+/**
+ * Refuses a place where a CA, or a part of one, exists already. A key without a certificate was made for a request, or a
+ * crash left it, so the sentence says how to go on with it.
+ */
+export const refusePlaceInUse = (
+  { cert_path, key_path, key_source }: CaFileSettings
+): Effect.Effect<void, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const hasCertificate = yield* isTaken(cert_path)
+    const hasKey = key_source === "file" && (yield* isTaken(key_path))
+    if (!hasCertificate && !hasKey) return
+    const detail = !hasCertificate
+      ? `signer.local_ca.key_path: ${key_path} exists without a certificate, and nothing that exists is overwritten. Go on with it: \`acme-svc ca csr\` makes its request, and \`acme-svc ca import\` takes the answer.`
+      : key_source === "file" && !hasKey
+      ? `signer.local_ca.cert_path: ${cert_path} exists without its key ${key_path}, and nothing that exists is overwritten.`
+      : `signer.local_ca.cert_path: ${cert_path} exists already, and nothing that exists is overwritten.`
+    return yield* new CaFilesUnusable({ detail })
+  })
