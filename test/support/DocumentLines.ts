@@ -132,6 +132,16 @@ export const linesOf = {
     ofSerial: "acme-svc order list --cert-serial SERIAL",
     crlRevoke: "acme-svc crl revoke ISSUER SERIAL --reason 4 --yes"
   },
+  ca: {
+    caInit: "acme-svc ca init --root root --permit corp.example --passphrase-file root-passphrase",
+    caTestSign: "acme-svc ca test-sign",
+    caRoot: "acme-svc ca init --root root --root-only --root-name \"Example Root\" --passphrase-file root-passphrase",
+    caCsr: "acme-svc ca csr --out issuing.csr",
+    caSign:
+      "acme-svc ca sign issuing.csr --root root --permit corp.example --passphrase-file root-passphrase --yes > issuing.pem",
+    caImport: "acme-svc ca import issuing.pem",
+    verifyStrictly: "openssl verify -x509_strict -purpose sslserver -CAfile root.pem -untrusted leaf.pem leaf.pem"
+  },
   signers: {
     encryptKey: "openssl pkcs8 -topk8 -v2 aes-256-cbc -in ca.key -out ca.encrypted.key -passout file:ca-passphrase",
     upstreamRegister: "acme-svc upstream register --profile web --eab-kid KID --eab-hmac-key-file HMAC_FILE",
@@ -203,6 +213,7 @@ export const lines = {
   ...linesOf.renewal,
   ...linesOf.revocation,
   ...linesOf.backup,
+  ...linesOf.ca,
   ...linesOf.signers,
   ...linesOf.runbooks,
   ...linesOf.databases,

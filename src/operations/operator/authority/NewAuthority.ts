@@ -20,7 +20,7 @@ import { CaFilesUnusable, subjectOf } from "../../../services/signing/CaFiles.ts
 import { findCaKey, makeCaKeyFile, refusePlaceInUse } from "../../../services/signing/CaPlace.ts"
 import { rootFiles, unusableFile } from "../../../services/signing/RootFolder.ts"
 
-/* Makes a root, which leaves the machine, and an issuing CA below it */
+/* Makes a root, which leaves the machine, and an issuing CA below it (docs/decisions/local-ca.md, "A root elsewhere"). */
 
 /** The root that an operator asks for. */
 export interface NewRoot {
