@@ -5,9 +5,11 @@ import { runCommand } from "./Command.ts"
 const packages: Readonly<Record<string, string>> = {
   a2enmod: "apache2",
   apache2: "apache2-bin",
+  certtool: "gnutls-bin",
   certutil: "libnss3-tools",
   go: "golang-go",
   ip: "iproute2",
+  javac: "default-jdk-headless",
   keytool: "default-jre-headless",
   kubectl: "kubernetes-client",
   named: "bind9",

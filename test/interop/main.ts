@@ -7,6 +7,7 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
 import { bindAccounts } from "./Bound.ts"
+import { ceremonyCommands, playCeremony } from "./ceremony/Ceremony.ts"
 import type { Client, Workplace } from "./Client.ts"
 import { clients } from "./Clients.ts"
 import type { CertbotCheckout } from "./clients/CertbotCheckout.ts"
@@ -42,8 +43,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
  * `npm run interop` plays every scenario that clients in Debian's versions support, with the built server, on SQLite
  * and on PostgreSQL. BIND answers queries for names. It also plays the recipes for forwarders, the reverse proxies,
  * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, lets another
- * library judge keys of ML-DSA, lets clients and servers of others judge kinds of certificates, and gives two teams a
- * credential each. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
+ * library judge keys of ML-DSA, lets clients and servers of others judge kinds of certificates, gives two teams a
+ * credential each, and lets OpenSSL, GnuTLS and Java judge a CA that two machines made. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
@@ -178,6 +179,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("ml-dsa") ? pythonCommands : [],
     ...isChosen("kinds") ? kindCommands : [],
     ...isChosen("credentials") ? credentialCommands : [],
+    ...isChosen("ceremony") ? ceremonyCommands : [],
     // What the tests with PKCS#11 modules need, which the gate runs after this.
     ...parts.length === 0 ? ["gcc", "softhsm2-util"] : [],
     "named",
@@ -214,6 +216,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("ml-dsa") ? [() => playMlDsa(say)] : [],
         ...isChosen("kinds") ? [() => playKinds(nameServer, say)] : [],
         ...isChosen("credentials") ? [() => playCredentials(nameServer, () => cluster.createDatabase(), say)] : [],
+        ...isChosen("ceremony") ? [() => playCeremony(say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
       const [driven, played, guided] = await Promise.all([
