@@ -3,7 +3,9 @@ import { createPublicKey, generateKeyPairSync, X509Certificate } from "node:cryp
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import { csrOf, ecKey, opensslCsr, pem, rsaKey, seq } from "../crypto/Pki.ts"
+import { generateCa } from "../../src/crypto/x509/CaCertificate.ts"
+import { newSerial } from "../crypto/Ca.ts"
+import { csrOf, der, dns, ecKey, ext, opensslCsr, pem, rsaKey, seq } from "../crypto/Pki.ts"
 import { newEcKey } from "../support/Keys.ts"
 import { daySeconds, foreignCa, keyPem, madeAt } from "../support/LocalCa.ts"
 import type { Around, Place } from "../support/RunCommand.ts"
@@ -278,9 +280,9 @@ describe("ca sign", () => {
   test("takes a request in PEM with text around it, with CRLF, and in DER", () =>
     Effect.gen(function*() {
       const place = yield* rootPlace()
-      const der = opensslCsr(rsaKey, ["-subj", "/CN=A CA"])
-      const text = `Please sign\n${pem("NEW CERTIFICATE REQUEST", der)}Thanks\n`
-      for (const content of [der, text, `\ufeff${text.replaceAll("\n", "\r\n")}`]) {
+      const octets = opensslCsr(rsaKey, ["-subj", "/CN=A CA"])
+      const text = `Please sign\n${pem("NEW CERTIFICATE REQUEST", octets)}Thanks\n`
+      for (const content of [octets, text, `\ufeff${text.replaceAll("\n", "\r\n")}`]) {
         writeRequest(place, content)
         const { certificate, ...facts } = JSON.parse(yield* succeeds(place, [...sign, "--json"])) as Record<
           string,
@@ -289,7 +291,7 @@ describe("ca sign", () => {
         assert.deepInclude(facts, { subject: "CN=A CA", keyType: "rsa-2048", pathLength: 0 })
         assert.include(String(certificate), textOf(place, "r/root.pem"))
       }
-      const piped = yield* run(place, ["sign", "-", "--root", "r", ...passing, "--yes"], { piped: der })
+      const piped = yield* run(place, ["sign", "-", "--root", "r", ...passing, "--yes"], { piped: octets })
       assert.strictEqual(piped.code, 0, piped.err)
       yield* refuses(place, ["sign", "-", "--root", "r", "--yes"], "cannot both come from standard input", 2)
     }))
@@ -302,8 +304,8 @@ describe("ca sign", () => {
           writeRequest(place, content)
           return refuses(place, sign, sentence)
         })
-      const der = opensslCsr(newEcKey(), ["-subj", "/CN=A CA"])
-      const request = pem("CERTIFICATE REQUEST", der)
+      const sound = opensslCsr(newEcKey(), ["-subj", "/CN=A CA"])
+      const request = pem("CERTIFICATE REQUEST", sound)
       yield* refusesRequest("hello", "the file holds no request in PEM or DER")
       yield* refusesRequest("", "the file holds no request in PEM or DER")
       yield* refusesRequest(request + request, "the file holds more than one request")
@@ -313,7 +315,7 @@ describe("ca sign", () => {
       const small = generateKeyPairSync("rsa", { modulusLength: 1024 }).privateKey
       yield* refusesRequest(opensslCsr(small, ["-subj", "/CN=A CA"]), "The RSA key has 1024 bits")
       yield* refusesRequest(opensslCsr(rsaKey, ["-sha1", "-subj", "/CN=A CA"]), "no longer safe, such as SHA-1")
-      const spoilt = Buffer.from(der)
+      const spoilt = Buffer.from(sound)
       spoilt[spoilt.length - 1] = (spoilt[spoilt.length - 1] ?? 0) ^ 1
       yield* refusesRequest(spoilt, "signature of the CSR does not verify")
       yield* refusesRequest(csrOf({ extensions: [] }), "has an empty subject")
@@ -356,6 +358,18 @@ describe("ca sign", () => {
       yield* refuses(place, sign, "it is not the certificate of a root")
       put("root.pem", foreignCa({ name: "Ended", notAfter: madeAt - 1 }).certificatePem)
       yield* refuses(place, sign, "CN=Ended ended at")
+      const { certificatePem } = yield* generateCa({
+        keyType: "ecdsa-p256",
+        subject: { commonName: "Made at a start" },
+        now: madeAt,
+        serial: newSerial()
+      })
+      put("root.pem", certificatePem)
+      yield* refuses(place, sign, "its pathLenConstraint 0 forbids a CA below it")
+      const narrow = ext("2.5.29.30", seq(der(0xa0, seq(dns("corp.example")))), true)
+      put("root.pem", foreignCa({ name: "Narrow", more: [narrow] }).certificatePem)
+      const outside = [...sign, "--permit", "corp.example", "--permit", "example.org"]
+      yield* refuses(place, outside, "--permit: the name constraints of the root forbid example.org.")
       put("root.pem", "nonsense")
       yield* refuses(place, sign, "root.pem cannot be used: the certificate file")
       put("root.pem", root)
@@ -458,7 +472,7 @@ describe("ca test-sign", () => {
       const place = newPlace()
       yield* refuses(place, ["test-sign"], /neither .*ca\.pem nor .*ca\.key exists/)
       writeFileSync(file(place, "ca.key"), keyPem(ecKey), { mode: 0o600 })
-      yield* refuses(place, ["test-sign"], /only .*ca\.key exists/)
+      yield* refuses(place, ["test-sign"], /only .*ca\.key exists; .*`acme-svc ca import` puts the certificate there/)
       writeFileSync(file(place, "ca.pem"), foreignCa({ name: "Other" }).certificatePem)
       yield* refuses(place, ["test-sign"], "the CA key and certificate do not match")
       writeFileSync(

@@ -30,8 +30,10 @@ export interface CaKeySettings {
   readonly pkcs11: TokenSettings
 }
 
+const ownSection = "signer.local_ca"
+
 /** Returns the section that has the keys of a CA, for sentences. */
-export const sectionOf = ({ section = "signer.local_ca" }: Pick<CaKeySettings, "section">): string => section
+export const sectionOf = ({ section = ownSection }: Pick<CaKeySettings, "section">): string => section
 
 /** The parts of `signer.local_ca` that concern the certificate and the key. */
 export interface CaFileSettings extends CaKeySettings {
@@ -123,9 +125,11 @@ const areThere = (settings: CaKeySettings) =>
     if (certificate !== undefined && key !== undefined) return { certificate: certificate.text, key: key.text }
     if (certificate === undefined && key === undefined) return undefined
     return yield* new CaFilesUnusable({
-      detail: `${section}: of ${cert_path} and ${key_path} only ${
-        key === undefined ? cert_path : key_path
-      } exists; both or neither must.`,
+      detail: key === undefined || section !== ownSection
+        ? `${section}: of ${cert_path} and ${key_path} only ${
+          key === undefined ? cert_path : key_path
+        } exists; both or neither must.`
+        : `${section}: of ${cert_path} and ${key_path} only ${key_path} exists; when the request of this key is answered, \`acme-svc ca import\` puts the certificate there.`,
       isOutside: true
     })
   })
