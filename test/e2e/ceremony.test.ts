@@ -159,6 +159,24 @@ describe("a ceremony on two machines", () => {
     await service.succeed("ca", "import", "answer.pem")
     assert.match(await service.succeed("ca", "test-sign"), /^key source +pkcs11$/m)
     await issueAndVerify(service, root.at("r/root.pem"), "www.example.org")
+
+    // One command makes a root and a certificate for the same key. A key that is not there stops it before anything is made.
+    const another = machine(service.env)
+    copyFileSync(service.at("pin"), another.at("pin"))
+    const text = readFileSync(service.at("config.toml"), "utf8")
+    writeFileSync(another.at("config.toml"), text.replace("\"ca-key\"", "\"other\""))
+    const lacking = await another.run("ca", "init", "--root", "r", ...withPassphrase)
+    assert.strictEqual(lacking.code, 3)
+    assert.include(lacking.stderr, "signer.local_ca.pkcs11: the token has no private key of that label and id.")
+    assert.isFalse(existsSync(another.at("r")))
+    writeFileSync(another.at("config.toml"), text)
+    assert.match(
+      await another.succeed("ca", "init", "--root", "r", ...withPassphrase),
+      /^ {2}private key +in the token$/m
+    )
+    assert.strictEqual(openssl(["x509", "-in", another.at("ca.pem"), "-noout", "-pubkey"]), wanted)
+    await another.succeed("ca", "test-sign")
+
     writeFileSync(service.at("pin"), "4321\n")
     const refused = await service.run("ca", "test-sign")
     assert.strictEqual(refused.code, 1)
