@@ -41,7 +41,7 @@ GRANT SELECT ON eab_keys, http01_tokens, upstream_orders TO acme_front;
 GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, eab_keys, upstream_orders,
   admin_users, admin_sessions, admin_recovery_codes, api_tokens, login_attempts, login_failures TO acme_admin;
-GRANT SELECT, INSERT ON revocations, burnt_keys TO acme_admin;
+GRANT SELECT, INSERT ON revocations, burnt_keys, compromised_issuers TO acme_admin;
 GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates, audit_chain TO acme_admin;
 
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
@@ -54,6 +54,7 @@ GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_
 GRANT SELECT, DELETE ON admin_sessions TO acme_worker;
 GRANT DELETE ON audit_log TO acme_worker;
 GRANT SELECT, INSERT, DELETE ON audit_chain TO acme_worker;
+GRANT SELECT, UPDATE ON compromised_issuers TO acme_worker;
 GRANT UPDATE (signature, key_id, signed_at) ON audit_chain TO acme_worker;
 
 -- What PostgreSQL only warns of is refused too.

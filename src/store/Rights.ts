@@ -31,7 +31,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
       "accounts orders authorizations challenges order_identifiers eab_keys upstream_orders admin_users admin_sessions " +
       "admin_recovery_codes api_tokens login_attempts login_failures"
     ],
-    ["SELECT INSERT", "revocations burnt_keys"],
+    ["SELECT INSERT", "revocations burnt_keys compromised_issuers"],
     ["SELECT", "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain"]
   ],
   worker: [
@@ -46,6 +46,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT DELETE", "admin_sessions"],
     ["DELETE", "audit_log"],
     ["SELECT INSERT DELETE", "audit_chain"],
+    ["SELECT UPDATE", "compromised_issuers"],
     ["UPDATE", "audit_chain.signature audit_chain.key_id audit_chain.signed_at"]
   ]
 }

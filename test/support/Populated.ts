@@ -179,6 +179,14 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     }
   ],
   burnt_keys: [{ pubkey: "07", account_id: "00000000-0000-0000-0000-000000000000", burnt_at: "1" }],
+  compromised_issuers: [{
+    issuer: "ef".repeat(32),
+    compromised_at: "1",
+    actor_kind: "cli",
+    actor_id: "root",
+    scanned_to: "00000000-0000-0000-0000-000000000000",
+    scanned_at: undefined
+  }],
   http01_tokens: [{ token: "t", key_authorization: "t.k", created_at: "1", expires_at: "2" }],
   jobs: ["ready", "running", "done"].map((status, index) => ({
     id: idOf(5, index),
