@@ -130,8 +130,9 @@ export class Judge {
         const row = after[table].get(key)
         for (const fact of factsOf(table, lost, row)) this.#facts.undone(fact)
         if (row === undefined) this.#known[table].delete(key)
-        else this.#known[table].set(key, row)
       }
+      // The power cut may have undone a deletion.
+      for (const [key, row] of after[table]) this.#known[table].set(key, row)
     }
   }
 
