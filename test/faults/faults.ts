@@ -17,6 +17,7 @@ import type { Fault } from "./Stage.ts"
 import { starving } from "./Starving.ts"
 import { stopWorker } from "./Stop.ts"
 import { failedSyncs, slowSync } from "./Syncs.ts"
+import { takenOver } from "./TakeOver.ts"
 import { upgradedApart, upgradedWhole } from "./Upgrade.ts"
 
 /** Every fault. */
@@ -57,6 +58,7 @@ export const faults: ReadonlyArray<Fault> = [
   poison,
   upgradedApart,
   upgradedWhole,
+  takenOver,
   ...starving,
   ...queueing
 ]
