@@ -13,7 +13,7 @@ import { revoke } from "../Revocation.ts"
 /* Revokes what a compromised CA has signed (docs/decisions/rotation.md, "A compromised CA"). */
 
 /** How many orders one run of the job looks at. A list is signed after each run. */
-const mostLookedAt = 2000
+const mostLookedAt = 1000
 
 /**
  * Revokes the live certificates of a compromised CA in the next orders. Returns whether there are more orders to look
