@@ -19,13 +19,13 @@ const mostLookedAt = 1000
  * Revokes the live certificates of a compromised CA in the next orders. Returns whether there are more orders to look
  * at. Nothing is left to do if the CA is not compromised.
  */
-export const revokePage = Effect.fnUntraced(function*(issuer: string) {
+export const revokePage = Effect.fnUntraced(function*(issuer: string, limit = mostLookedAt) {
   const open = yield* compromised.open(issuer)
   if (open === undefined) return false
   // No certificate is stored after the declaration, but one may just be becoming visible.
   yield* transaction(awaitStoring)
   const now = yield* currentSeconds
-  const page = yield* certificates.livePage({ now, after: open.scannedTo, limit: mostLookedAt })
+  const page = yield* certificates.livePage({ now, after: open.scannedTo, limit })
   const by = {
     actorKind: open.actorKind,
     actorId: open.actorId,
@@ -43,7 +43,7 @@ export const revokePage = Effect.fnUntraced(function*(issuer: string) {
     )
     if (Option.isSome(revoked)) count++
   }
-  const isMore = page.length === mostLookedAt
+  const isMore = page.length === limit
   yield* compromised.scanned(issuer, page.at(-1)?.orderId ?? open.scannedTo, isMore ? undefined : now)
   if (count > 0) yield* emit("local_ca_compromised_revoked", { issuer, count })
   return isMore

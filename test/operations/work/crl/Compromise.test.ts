@@ -7,6 +7,7 @@ import { finalize } from "../../../../src/operations/acme/Finalize.ts"
 import { compromise } from "../../../../src/operations/operator/CaCompromise.ts"
 import * as crlRecords from "../../../../src/operations/operator/CrlRecords.ts"
 import { makeReport, refresh } from "../../../../src/operations/ProfileHealth.ts"
+import { revokePage } from "../../../../src/operations/work/crl/CompromisedCa.ts"
 import { Signers } from "../../../../src/services/signing/Signer.ts"
 import * as crls from "../../../../src/store/revocation/Crls.ts"
 import { makeCsr } from "../../../support/Csr.ts"
@@ -107,6 +108,20 @@ describe.each(databases)("a compromised CA on $name", (backend) => {
       yield* work("local_ca_crl_regenerate")
       assert.deepStrictEqual(yield* listed, [second.serial])
       assert.strictEqual(yield* count("SELECT count(*) FROM compromised_issuers WHERE scanned_at IS NOT NULL"), 1)
+    }))
+
+  test("is looked for in a limited number of orders at a time, until there are no more", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      yield* issueTo(caller, ["a.example"])
+      yield* issueTo(caller, ["b.example"])
+      yield* declare
+      const issuer = yield* issuerId
+      const revoked = count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL")
+      assert.deepStrictEqual([yield* revokePage(issuer, 1), yield* revoked], [true, 1])
+      assert.deepStrictEqual([yield* revokePage(issuer, 1), yield* revoked], [true, 2])
+      assert.deepStrictEqual([yield* revokePage(issuer, 1), yield* revoked], [false, 2])
+      assert.isFalse(yield* revokePage(issuer, 1))
     }))
 
   test("must be a CA of this service", () =>
