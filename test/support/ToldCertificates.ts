@@ -8,6 +8,11 @@ import { contacts, inBase64, long, only, revocation, short } from "./ToldWay.ts"
 
 /* The ways in which events about certificates are caused, by issuance, revocation, failed validation and expiry. */
 
+/** The output of `crl list --json`. */
+interface CrlList {
+  readonly items: ReadonlyArray<{ readonly issuer: string; readonly profiles: ReadonlyArray<string> }>
+}
+
 /** Every way that is tested before the configuration changes. */
 export const certificateWays: ReadonlyArray<Way> = [
   ...([
@@ -63,6 +68,20 @@ export const certificateWays: ReadonlyArray<Way> = [
       const other = await stage.issued(owner, ["same-key.example"], key)
       const { told } = await byKey(stage, 1, key, [revocation(other, 1)])
       return given(told[1])
+    }
+  },
+  {
+    event: "certificate_revoked",
+    surface: "worker",
+    entry: "local_ca_crl_regenerate",
+    what: "of a compromised CA",
+    ...long,
+    act: async (stage) => {
+      const issued = await stage.issued(await stage.account("doomed"), ["doomed.example"])
+      const { items } = JSON.parse(await stage.command("crl", "list", "--json")) as CrlList
+      const { issuer = "" } = items.find(({ profiles }) => profiles.includes("doomed")) ?? {}
+      const act = () => stage.command("crl", "compromised", issuer, "--yes")
+      return only(await stage.telling(act, () => [revocation(issued, 2, "")]))
     }
   },
   {

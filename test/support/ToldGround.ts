@@ -96,6 +96,10 @@ ${kinds}
 backend = "relay"
 relay.directory_url = "${upstream.directoryUrl}"
 relay.poll_interval_ms = 50
+[profiles.doomed.signer.local_ca]
+cert_path = "doomed.pem"
+key_path = "doomed.key"
+crl_path = "doomed.crl"
 [profiles.ending.notify.expiry]
 lead_days = ${isReloaded ? 14 : 0}
 to_contacts = ${isReloaded}
@@ -109,6 +113,7 @@ export const startingProfiles = [
   "relayed",
   "kinds",
   "relayed-kinds",
+  "doomed",
   "ending"
 ] as const
 

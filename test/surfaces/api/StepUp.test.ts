@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import * as crls from "../../../src/store/revocation/Crls.ts"
 import { signedIn, useApi } from "../../support/Api.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { secretOf } from "../../support/Authenticator.ts"
@@ -59,7 +60,12 @@ describe("a change that needs the caller's password", () => {
         if (name === "enableOperator") {
           yield* sql(`UPDATE admin_users SET status = 'disabled' WHERE username = '${username}'`)
         }
+        const issuer = "ab".repeat(32)
+        if (name === "compromiseCa") {
+          yield* crls.insert({ issuer, number: 1, der: Buffer.from("x"), thisUpdate: 0, nextUpdate: 4_102_444_800 })
+        }
         const path = pattern.replace("{username}", username).replace("{id}", identity.tokenHash.slice(0, 16))
+          .replace("{issuer}", issuer)
         const body = (word: string) =>
           Object.fromEntries(
             membersOf(payload).flatMap((member) =>
