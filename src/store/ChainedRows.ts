@@ -4,7 +4,7 @@ import { hashedColumns, hashOfRow } from "../domain/AuditChain.ts"
 import type { Column } from "../engine/sql/Column.ts"
 import { int, nullable, text } from "../engine/sql/Column.ts"
 import { Database } from "../engine/sql/Database.ts"
-import { all, first } from "../engine/sql/Query.ts"
+import { all, first, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
 /* The rows of the audit trail, as the chain reads them (docs/decisions/audit-chain.md). */
@@ -77,6 +77,17 @@ const writersStatement = statement({
      WHERE locktype = 'relation' AND relation = to_regclass('audit_log') AND mode = 'RowExclusiveLock' AND granted
        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 })
+
+const pauseStatement = statement({
+  name: "chain_pause",
+  params: {},
+  row: {},
+  only: "postgres",
+  sql: () => `SELECT pg_sleep(0.05)`
+})
+
+/** Waits for fifty milliseconds by the clock of the server, where the transactions are that a caller waits for. */
+export const pause = run(pauseStatement, {})
 
 /** Every id that a row can have. */
 export const anyId = Number.MAX_SAFE_INTEGER

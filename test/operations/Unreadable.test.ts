@@ -161,12 +161,16 @@ const own: { readonly [table: string]: string } = {
   admin_sessions: "WHERE token_hash = 'h'"
 }
 
-/** Removes the trigger that prevents changes to the trail. */
-const openTrail = Effect.flatMap(
-  Database,
-  ({ dialect }) =>
-    sql(`DROP TRIGGER IF EXISTS audit_log_is_append_only${dialect === "postgres" ? " ON audit_log" : ""}`)
-)
+/** The tables with a trigger that prevents changes. */
+const appendOnly = new Set(["audit_log", "audit_chain"])
+
+/** Removes the trigger that prevents changes to a table. */
+const open = (table: string) =>
+  Effect.flatMap(
+    Database,
+    ({ dialect }) =>
+      sql(`DROP TRIGGER IF EXISTS ${table}_is_append_only${dialect === "postgres" ? ` ON ${table}` : ""}`)
+  )
 
 const keysOf = (table: Table, dialect: "sqlite" | "postgres") =>
   table.key.map((column, index) => `${column} = ${dialect === "sqlite" ? "?" : `$${index + 1}`}`).join(" AND ")
@@ -232,7 +236,7 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
     for (const [columns, literal] of spoiled) {
       test(`prevents no other work if it is in ${table.name} and has ${columns.join(", ")} = ${literal}`, (ground) =>
         Effect.gen(function*() {
-          if (table.name === "audit_log") yield* openTrail
+          if (appendOnly.has(table.name)) yield* open(table.name)
           yield* spoil(table, columns, literal)
           yield* nothingStops(ground, `${table.name} ${columns.join()} ${literal}`)
         }))

@@ -14,7 +14,6 @@ import * as links from "../../store/ChainLinks.ts"
 const rowsOfLink = 500
 
 const marginSeconds = 3600
-const pauseMillis = 50
 const patienceMillis = 5000
 
 /**
@@ -25,7 +24,7 @@ const settled: Effect.Effect<boolean, StorageFailed, Database> = Effect.gen(func
   const begun = yield* lifeMillis
   for (let open: ReadonlySet<string> = new Set(yield* chained.writers); open.size > 0;) {
     if ((yield* lifeMillis) - begun >= patienceMillis) return false
-    yield* Effect.sleep(pauseMillis)
+    yield* chained.pause
     const now = new Set(yield* chained.writers)
     open = new Set([...open].filter((writer) => now.has(writer)))
   }
