@@ -34,7 +34,7 @@ export const run = (program: string, words: ReadonlyArray<string>, cwd = reposit
  * Documents, types and source maps are left out because only developers need them.
  */
 const isLeftOut = (path: string): boolean =>
-  /\/koffi\/(?:cnoke\.cjs|doc|lib|vendor)(?:\/|$)|\/koffi-linux-\w+\/musl_|\.(?:cc|hh|cmake|S|asm|inc)$/.test(path) ||
+  /\/koffi\/(?:cnoke\.cjs|doc|lib|vendor)(?:\/|$)|\/musl_\w+(?:\/|$)|\.(?:cc|hh|cmake|S|asm|inc)$/.test(path) ||
   /better-sqlite3\/(?:deps|src|binding\.gyp|node_modules)(?:\/|$)|\.(?:md|markdown|ts|map|gyp)$|node_modules\/node-addon-api(?:\/|$)/
     .test(path) ||
   /\/(?:licen[cs]e|copying|notice|authors)[^/]*$/i.test(path)

@@ -105,6 +105,8 @@ const operators = async () => {
   await done(admin.POST("/api/operators/{username}/enable", step))
   const own = { params: { path: { username: "ann" } }, body: { password } }
   await refused(admin.POST("/api/operators/{username}/disable", own), 409, "self_target")
+  const nobodys = { params: { path: { issuer: "0".repeat(64) } }, body: { password } }
+  await refused(admin.POST("/api/cas/{issuer}/compromise", nobodys), 404, "not_found")
 }
 
 const ownAccount = async () => {
