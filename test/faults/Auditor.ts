@@ -7,6 +7,7 @@ import { problemType } from "../support/AcmeSession.ts"
 import type { RawRow } from "../support/OpenDatabase.ts"
 import { idText, sqlAt } from "../support/OpenDatabase.ts"
 import { leafOf } from "../support/Openssl.ts"
+import { issuerIdOf } from "../support/Openssl.ts"
 import { checkStoredCertificates } from "../support/StoredCertificates.ts"
 import type { AccountEntry, Ledger, OrderEntry } from "./Ledger.ts"
 import { patienceMs } from "./Load.ts"
@@ -35,10 +36,17 @@ const awaitQuiet = async ({ databaseUrl }: Site): Promise<void> => {
   }
 }
 
-/** Returns the serials of the list that is served, in lower case. */
-const listedSerials = async ({ acme }: Site): Promise<ReadonlyArray<string>> => {
-  const input = await download(new URL("crl", acme.directoryUrl).href, join(acme.directory, "server.pem"))
-  const said = execFileSync("openssl", ["crl", "-inform", "DER", "-noout", "-text"], { input }).toString()
+/** Returns the serials of the lists that are served, in lower case. */
+const listedSerials = async ({ acme, otherCaFiles }: Site): Promise<ReadonlyArray<string>> => {
+  const paths = otherCaFiles.length === 0
+    ? ["crl"]
+    : [acme.caFile, ...otherCaFiles].map((file) => `crl/${issuerIdOf(file)}`)
+  const texts: Array<string> = []
+  for (const path of paths) {
+    const input = await download(new URL(path, acme.directoryUrl).href, join(acme.directory, "server.pem"))
+    texts.push(execFileSync("openssl", ["crl", "-inform", "DER", "-noout", "-text"], { input }).toString())
+  }
+  const said = texts.join("")
   return [...said.matchAll(/Serial Number: (\S+)/g)].map(([, serial = ""]) => serial.toLowerCase())
 }
 
@@ -189,6 +197,6 @@ export const audit = async (site: Site, ledger: Ledger): Promise<Findings> => {
   await each(ledger.orders, (entry) => askOrder(entry, lost))
   await lookInto(site, ledger, lost, twice)
   readLogs(site, twice)
-  await checkStoredCertificates(site.databaseUrl, site.workers[0]?.caFile ?? site.acme.caFile)
+  await checkStoredCertificates(site.databaseUrl, site.workers[0]?.caFile ?? site.acme.caFile, ...site.otherCaFiles)
   return { lost, twice }
 }

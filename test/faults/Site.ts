@@ -39,6 +39,8 @@ export interface SiteOptions {
   readonly build?: string
   /** Whether the processes run the build or the sources, by default the build. */
   readonly from?: ServerOptions["from"]
+  /** The certificates of the CAs that take over, by default none. */
+  readonly otherCaFiles?: ReadonlyArray<string>
   /** Changes the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
 }
@@ -47,6 +49,8 @@ export interface SiteOptions {
 export interface Site {
   readonly world: World
   readonly databaseUrl: string
+  /** The certificates of the CAs that take over. */
+  readonly otherCaFiles: ReadonlyArray<string>
   /** When the processes were started, by the clock of this process. */
   readonly begun: number
   /** The process that serves ACME clients, or the first of several. */
@@ -74,6 +78,7 @@ const haste = {
 export const startSite = async (options: SiteOptions): Promise<Site> => {
   const directory = options.home ?? mkdtempSync(join(tmpdir(), "acme-faults-"))
   const databaseUrl = options.databaseUrl ?? `sqlite://${join(directory, "acme.db")}`
+  const { otherCaFiles = [] } = options
   const processes: Array<Server> = []
   const begun = performance.now()
   const world = await startWorld(options.web)
@@ -112,7 +117,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     if (options.workers === undefined) {
       const acme = await start(directory, 0)
       const alone = { acme, fronts: [acme], workers: [acme] }
-      return { world, databaseUrl, begun, ...alone, processes, beside: besideOf(acme), stop, dispose }
+      return { world, databaseUrl, otherCaFiles, begun, ...alone, processes, beside: besideOf(acme), stop, dispose }
     }
     /** Makes a directory for one process, with these files of the first worker. */
     const place = (name: string, files: ReadonlyArray<string>): string => {
@@ -146,7 +151,19 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
         ACME_SVC_ADMIN__BASE_URL: `http://${address}`
       })
     }
-    return { world, databaseUrl, begun, acme, fronts, workers, processes, beside: besideOf(acme), stop, dispose }
+    return {
+      world,
+      databaseUrl,
+      otherCaFiles,
+      begun,
+      acme,
+      fronts,
+      workers,
+      processes,
+      beside: besideOf(acme),
+      stop,
+      dispose
+    }
   } catch (error) {
     await dispose()
     throw error

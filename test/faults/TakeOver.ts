@@ -1,9 +1,10 @@
-import { createHash, X509Certificate } from "node:crypto"
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { X509Certificate } from "node:crypto"
+import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { foreignCa, keyPem } from "../support/LocalCa.ts"
+import { issuerIdOf } from "../support/Openssl.ts"
 import { minimalConfig } from "../support/Server.ts"
 import type { Ledger } from "./Ledger.ts"
 import type { ListSource } from "./ListWatch.ts"
@@ -22,17 +23,12 @@ const backdated = 3600
 /** A certificate may have been signed before the second in which the CA takes over. */
 const tolerance = 1
 
-const idOf = (file: string): string =>
-  createHash("sha256").update(
-    new X509Certificate(readFileSync(file)).publicKey.export({ type: "spki", format: "der" })
-  ).digest("hex")
-
 /** Returns the list of a CA at every process that serves. */
 const sourcesOf = ({ fronts }: Site, caFile: string): ReadonlyArray<ListSource> =>
   fronts.map(({ baseUrl }, at) => ({
     name: `front ${at}`,
     read: async () => {
-      const answer = await fetch(`${baseUrl}/profile/default/crl/${idOf(caFile)}`)
+      const answer = await fetch(`${baseUrl}/profile/default/crl/${issuerIdOf(caFile)}`)
       return answer.status === 200 ? Buffer.from(await answer.arrayBuffer()) : undefined
     }
   }))
@@ -68,7 +64,7 @@ export const takenOver: Fault = {
     const from = Math.ceil(Date.now() / 1000) + before
     const config = `${minimalConfig}[signer.local_ca.others.next]\ncert_path = "${cert}"\nkey_path = "${key}"\n`
       + `state = "waiting"\nfrom = "${new Date(from * 1000).toISOString()}"\n`
-    const options = { ...await siteOn(means), home, config, fronts: 2, workers: 2 }
+    const options = { ...await siteOn(means), home, config, fronts: 2, workers: 2, otherCaFiles: [cert] }
     return under({ ...means, clients }, options, async ({ load, measured, site }) => {
       const caFiles = [join(home, "ca.pem"), cert]
       const watches = caFiles.map((file) => watchLists(sourcesOf(site, file), file))

@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from "node:child_process"
-import { X509Certificate } from "node:crypto"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createHash, X509Certificate } from "node:crypto"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -70,3 +70,9 @@ export const makeCa = (certPath: string, keyPath: string, commonName: string, da
     stdio: "pipe"
   })
 }
+
+/** Returns the id of the CA in a certificate file: the SHA-256 of its SubjectPublicKeyInfo, in hexadecimal. */
+export const issuerIdOf = (file: string): string =>
+  createHash("sha256").update(
+    new X509Certificate(readFileSync(file)).publicKey.export({ type: "spki", format: "der" })
+  ).digest("hex")

@@ -30,11 +30,11 @@ const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyA
 }
 
 /**
- * Compares every certificate in a database with its order and with the CA that signed it, without relying on anything
+ * Compares every certificate in a database with its order and with the CAs that sign, without relying on anything
  * that the service did. Fails at the first bad certificate.
  */
-export const checkStoredCertificates = (databaseUrl: string, caFile: string): Promise<void> => {
-  const anchors = certificatesOf(readFileSync(caFile, "utf8"))
+export const checkStoredCertificates = (databaseUrl: string, ...caFiles: ReadonlyArray<string>): Promise<void> => {
+  const anchors = caFiles.flatMap((file) => certificatesOf(readFileSync(file, "utf8")))
   const checked = Effect.gen(function*() {
     const rows = yield* sql("SELECT * FROM orders WHERE certificate IS NOT NULL OR cert_serial IS NOT NULL")
     const serials = new Set<unknown>()
