@@ -5,13 +5,13 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, unsigned } from "../asn1/DerWriter.ts"
 import { keyName } from "../keys/KeyName.ts"
 import { keyWeakness } from "../keys/KeyWeakness.ts"
-import { readAlgorithm, readSubjectKey } from "../keys/WeakKey.ts"
+import { readSubjectKey } from "../keys/WeakKey.ts"
 import { CA_USAGE, ISSUING_CONSTRAINTS } from "./CaCertificate.ts"
 import type { CaKey, NotSigned } from "./CaKey.ts"
 import { signatureAlgorithm } from "./CaKey.ts"
 import { CsrRefused, refuse } from "./CsrRefused.ts"
 import type { Signed } from "./CsrSignature.ts"
-import { checkSignature } from "./CsrSignature.ts"
+import { checkSignature, readFrame } from "./CsrSignature.ts"
 
 /* The request for the certificate of a CA (RFC 2986). This is done rarely, so its speed does not matter. */
 
@@ -71,15 +71,7 @@ export const readCaRequest = (der: Uint8Array): Result.Result<CaRequest, CsrRefu
   })
 
 const readRequest = (whole: DerReader): Signed & CaRequest => {
-  if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
-  whole.fork().verify()
-  const outer = whole.enter(Tag.sequence)
-  const info = outer.fork().enter(Tag.sequence)
-  const signed = outer.raw(Tag.sequence)
-  const algorithm = readAlgorithm(outer)
-  const signature = outer.bits()
-  outer.end()
-  if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
+  const { algorithm, info, signature, signed } = readFrame(whole)
   const subject = info.raw(Tag.sequence)
   const spki = info.raw(Tag.sequence)
   if (info.more) info.skip(0xa0)

@@ -7,13 +7,13 @@ import { keyName } from "../keys/KeyName.ts"
 import type { LeafKey } from "../keys/LeafKeys.ts"
 import { defaultLeafKeys, isLeafKey } from "../keys/LeafKeys.ts"
 import type { KeyType } from "../keys/WeakKey.ts"
-import { keyTypeOf, readAlgorithm, readSubjectKey } from "../keys/WeakKey.ts"
+import { keyTypeOf, readSubjectKey } from "../keys/WeakKey.ts"
 import type { RawText } from "./CsrNames.ts"
 import { nameIn, readCommonNames, readRequested } from "./CsrNames.ts"
 import type { CsrRefused } from "./CsrRefused.ts"
 import { refuse } from "./CsrRefused.ts"
 import type { Signed } from "./CsrSignature.ts"
-import { checkSignature } from "./CsrSignature.ts"
+import { checkSignature, readFrame } from "./CsrSignature.ts"
 
 /**
  * Certification requests (RFC 2986). The service reads them with its own DER reader, because it reads very many
@@ -163,17 +163,7 @@ const COMMON_NAME = "2.5.4.3"
 const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
 
 const readRequest = (whole: DerReader): Request => {
-  if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
-  // This reads all elements once, so that even the parts that are not read below must be DER.
-  whole.fork().verify()
-  const outer = whole.enter(Tag.sequence)
-  const info = outer.fork().enter(Tag.sequence)
-  const signed = outer.raw(Tag.sequence)
-  const algorithm = readAlgorithm(outer)
-  const signature = outer.bits()
-  outer.end()
-  // 0 is the only defined version. Some widely used clients write 1 or 2, which are versions of certificates.
-  if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
+  const { algorithm, info, signature, signed } = readFrame(whole)
   const commonNames: Array<RawText> = []
   const subject = info.enter(Tag.sequence)
   while (subject.more) {

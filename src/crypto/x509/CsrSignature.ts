@@ -1,5 +1,6 @@
 import * as Result from "effect/Result"
 import { constants, verify } from "node:crypto"
+import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { mlDsa } from "../keys/MlDsa.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "../keys/WeakKey.ts"
@@ -14,6 +15,25 @@ export interface Signed {
   readonly signed: Uint8Array
   readonly algorithm: AlgorithmIdentifier
   readonly signature: Uint8Array
+}
+
+/**
+ * Reads the frame of a request: what is signed, the signature, and a reader of CertificationRequestInfo after its
+ * version.
+ */
+export const readFrame = (whole: DerReader): Signed & { readonly info: DerReader } => {
+  if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
+  // This reads all elements once, so that even the parts that are not read below must be DER.
+  whole.fork().verify()
+  const outer = whole.enter(Tag.sequence)
+  const info = outer.fork().enter(Tag.sequence)
+  const signed = outer.raw(Tag.sequence)
+  const algorithm = readAlgorithm(outer)
+  const signature = outer.bits()
+  outer.end()
+  // 0 is the only defined version. Some widely used clients write 1 or 2, which are versions of certificates.
+  if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
+  return { signed, algorithm, signature, info }
 }
 
 interface Scheme {
