@@ -62,11 +62,11 @@ const install = async (sources: string): Promise<void> => {
 }
 
 /**
- * Builds the last commit that lacks three migrations of the present one, in a temporary folder. The folder is removed
- * when this process ends.
+ * Builds the last commit that lacks a migration, or else the third from the last one, in a temporary folder. The folder
+ * is removed when this process ends.
  */
-export const buildEarlier = async (): Promise<EarlierBuild> => {
-  const commit = await commitBefore(migrationsOf(thisBuild).at(-3) ?? "")
+export const buildEarlier = async (without?: string): Promise<EarlierBuild> => {
+  const commit = await commitBefore(without ?? migrationsOf(thisBuild).at(-3) ?? "")
   const folder = mkdtempSync(join(tmpdir(), "acme-earlier-"))
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   const archive = join(folder, "sources.tar")
