@@ -35,7 +35,7 @@ GRANT SELECT, INSERT ON audit_log TO acme_front, acme_admin, acme_worker;
 -- `serve --role acme`: no operator, no session and no token is within its reach, and it deletes no record.
 GRANT SELECT, INSERT, UPDATE ON accounts, orders, authorizations, challenges TO acme_front;
 GRANT SELECT, INSERT ON order_identifiers, burnt_keys, revocations TO acme_front;
-GRANT SELECT ON eab_keys, http01_tokens, upstream_orders TO acme_front;
+GRANT SELECT ON eab_keys, http01_tokens, upstream_orders, alternate_chains TO acme_front;
 
 -- `serve --role admin`.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
@@ -54,6 +54,7 @@ GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_
 GRANT SELECT, DELETE ON admin_sessions TO acme_worker;
 GRANT DELETE ON audit_log TO acme_worker;
 GRANT SELECT, INSERT, DELETE ON audit_chain TO acme_worker;
+GRANT SELECT, INSERT ON alternate_chains TO acme_worker;
 GRANT SELECT, UPDATE ON compromised_issuers TO acme_worker;
 GRANT UPDATE (signature, key_id, signed_at) ON audit_chain TO acme_worker;
 

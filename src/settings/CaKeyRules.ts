@@ -52,7 +52,16 @@ export const caKeyOf = (
 }
 
 /** The keys of a table of another CA by which the place of the table is found. */
-const tableKeys = ["cert_path", "key_path", "key_source", "state", "from", "crl_path", "key_passphrase_file"]
+const tableKeys = [
+  "cert_path",
+  "key_path",
+  "key_source",
+  "state",
+  "from",
+  "crl_path",
+  "key_passphrase_file",
+  "cross_cert_paths"
+]
 
 /**
  * Returns the keys of the table of another CA as the operator wrote them, or would write a missing key: beside the keys

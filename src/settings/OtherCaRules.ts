@@ -1,3 +1,4 @@
+import { mostAlternates } from "../domain/AlternateChain.ts"
 import { parseRfc3339 } from "../engine/Time.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import { caKeyOf, inTable } from "./CaKeyRules.ts"
@@ -20,7 +21,8 @@ const faultOf = ({ cert_path, from, state }: OtherCa): readonly [key: string, me
 
 /**
  * Returns findings about the CAs of `signer.local_ca.others`: about keys that their states require, about two CAs that
- * begin to issue at the same time, and about a certificate, a key or a file of a list that two CAs of a profile share.
+ * begin to issue at the same time, about a certificate, a key or a file of a list that two CAs of a profile share, and
+ * about too many cross-certificates.
  */
 export const otherCaFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const { config, cwd, written } = subject
@@ -53,6 +55,12 @@ export const otherCaFindings = (subject: Subject): ReadonlyArray<Finding> => {
             : [{ value: absolute(cwd, ca.crl_path), key: `${section}.crl_path`, what: "the file" }]
         ]
       }).filter(({ value }) => value !== absolute(cwd, ""))
+      const tooMany = [{ ca: local_ca, section: first }, ...others].flatMap(({ ca, section }) => {
+        const key = inTable(subject, section)("cross_cert_paths")
+        const message =
+          `has more than ${mostAlternates} files, and a certificate has at most ${mostAlternates} alternate chains`
+        return ca.cross_cert_paths.length <= mostAlternates ? [] : [{ key, message, involves: [key] }]
+      })
       const same = (all: ReadonlyArray<{ readonly value: string; readonly key: string; readonly what: string }>) =>
         all.flatMap(({ key, value, what }, index) => {
           const earlier = all.slice(0, index).find((other) => other.value === value)
@@ -60,7 +68,7 @@ export const otherCaFindings = (subject: Subject): ReadonlyArray<Finding> => {
           const keys = [key, earlier.key].map(written)
           return [{ key: written(key), message: `is ${what} of ${written(earlier.key)} too`, involves: keys }]
         })
-      return others.length === 0 ? [] : [...faults, ...same(times), ...same(values)]
+      return others.length === 0 ? tooMany : [...faults, ...tooMany, ...same(times), ...same(values)]
     }
   )
 }

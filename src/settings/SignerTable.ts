@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { mostAlternates } from "../domain/AlternateChain.ts"
 import { issuerMark, otherStates } from "../domain/IssuerState.ts"
 import { signerBackends } from "../domain/SignerBackend.ts"
 import type { Names } from "../engine/config/Key.ts"
@@ -73,6 +74,12 @@ const pkcs11 = Schema.Struct({
   pin_file: text("", orEmpty(path), "File with the PIN of the token. Required with key_source pkcs11.")
 })
 
+const cross_cert_paths = texts(
+  [],
+  path,
+  `Files with cross-certificates of the CA, PEM: a certificate that another CA gave to the same key, followed by its chain. Clients may choose these chains. At most ${mostAlternates}.`
+)
+
 const nameRule = "1 to 32 lower-case letters, digits and hyphens"
 
 const caNames: Names = {
@@ -86,6 +93,7 @@ const other = Schema.Struct({
   key_source,
   key_path: text("", orEmpty(path), "Key of the CA, PEM. Required with key_source file. No key is made."),
   key_passphrase_file: text("", orEmpty(path), "File with the passphrase of the key. Empty: the key is not encrypted."),
+  cross_cert_paths,
   pkcs11,
   state: word(
     "retired",
@@ -149,6 +157,7 @@ export const signer = Schema.Struct({
       issuerUrl,
       "URLs of the CA certificate in DER that new certificates contain. {issuer} stands for the id of the CA that signs."
     ),
+    cross_cert_paths,
     key_source,
     pkcs11,
     subject,

@@ -23,7 +23,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
   acme: [
     ["SELECT INSERT UPDATE", "accounts orders authorizations challenges"],
     ["SELECT INSERT", "order_identifiers burnt_keys revocations"],
-    ["SELECT", "eab_keys http01_tokens upstream_orders"]
+    ["SELECT", "eab_keys http01_tokens upstream_orders alternate_chains"]
   ],
   admin: [
     [
@@ -46,6 +46,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT DELETE", "admin_sessions"],
     ["DELETE", "audit_log"],
     ["SELECT INSERT DELETE", "audit_chain"],
+    ["SELECT INSERT", "alternate_chains"],
     ["SELECT UPDATE", "compromised_issuers"],
     ["UPDATE", "audit_chain.signature audit_chain.key_id audit_chain.signed_at"]
   ]

@@ -78,6 +78,18 @@ describe("several CAs of a profile", () => {
     assert.include(refusedFor({ fileText: fileOf({ Old: good }) }).message, "lower-case")
   })
 
+  it("have at most four cross-certificates each", () => {
+    const paths = (count: number) => `[${Array.from({ length: count }, (_, at) => `"cross${at}.pem"`).join(", ")}]`
+    accepted({ fileText: fileOf({ a: { ...good, cross_cert_paths: paths(4) } }, `cross_cert_paths = ${paths(4)}`) })
+    const other = refusedFor({ fileText: fileOf({ a: { ...good, cross_cert_paths: paths(5) } }) })
+    assert.strictEqual(other.key, `${section}.a.cross_cert_paths`)
+    assert.include(other.message, "more than 4 files")
+    assert.include(
+      refusedFor({ fileText: fileOf({}, `cross_cert_paths = ${paths(5)}`) }).key,
+      "local_ca.cross_cert_paths"
+    )
+  })
+
   it("may put the id of the CA that signs into URLs", () => {
     const urls = "[\"https://acme.example/profile/web/crl/{issuer}\"]"
     accepted({ fileText: fileOf({}, `crl_distribution_points = ${urls}\nca_issuer_urls = ${urls}`) })

@@ -487,6 +487,7 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.crl_der_path": optionalPath,
   "signer.local_ca.crl_distribution_points": normalUrls,
   "signer.local_ca.ca_issuer_urls": normalUrls,
+  "signer.local_ca.cross_cert_paths": { initial: [], good: [[], ["/etc/acme/cross.pem", "b.pem"]], bad: [] },
   "signer.local_ca.key_source": { initial: "file", good: ["file"], bad: ["", "vault"] },
   "signer.local_ca.pkcs11.module_path": { ...optionalPath, good: ["/usr/lib/token.so"] },
   "signer.local_ca.pkcs11.token_label": { ...anything, good: ["ca", " CA, 1 "] },

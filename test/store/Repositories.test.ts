@@ -391,7 +391,8 @@ describe.each(databases)("repositories on $name", (backend) => {
         const { accountId, id } = yield* orderAt("processing")
         const other = yield* addAccount()
         yield* issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
-        assert.deepStrictEqual(yield* certificates.certificate({ id, profile: "p", accountId }), { certificate: "PEM" })
+        const shown = { certificate: "PEM", alternates: undefined }
+        assert.deepStrictEqual(yield* certificates.certificate({ id, profile: "p", accountId }), shown)
         assert.isUndefined(yield* certificates.certificate({ id, profile: "q", accountId }))
         assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId: other }))
         yield* set("orders", id, "invalid")

@@ -85,6 +85,7 @@ const tables = [
   "crls",
   "burnt_keys",
   "compromised_issuers",
+  "alternate_chains",
   "orphaned_certificates",
   "http01_tokens",
   "admin_users",

@@ -50,6 +50,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
   key_path: join(directory, "ca.key"),
   key_source: "file",
   key_passphrase_file: "",
+  cross_cert_paths: [],
   key_type: "ecdsa-p256",
   subject: {
     common_name: "Test CA",

@@ -96,7 +96,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       expires_at: "1700604800",
       kind: "mutual",
       restricted: "1",
-      validity_bound: "3600"
+      validity_bound: "3600",
+      alternate_chains: `["${"ab".repeat(32)}"]`
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),
@@ -179,6 +180,7 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     }
   ],
   burnt_keys: [{ pubkey: "07", account_id: "00000000-0000-0000-0000-000000000000", burnt_at: "1" }],
+  alternate_chains: [{ id: "ab".repeat(32), chain: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n" }],
   compromised_issuers: [{
     issuer: "ef".repeat(32),
     compromised_at: "1",

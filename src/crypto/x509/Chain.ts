@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
-import { splitPem } from "../asn1/Pem.ts"
+import { encodePem, splitPem } from "../asn1/Pem.ts"
 import { sha256 } from "../Digest.ts"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJECT_ALT_NAME } from "./Certificate.ts"
@@ -117,6 +117,20 @@ const isSequence = (chain: ReadonlyArray<Uint8Array>): boolean =>
     const issuer = chain[at + 1]
     return issuer === undefined || issued(issuer, subject)
   })
+
+/**
+ * Returns the certificates above the leaf of another chain for the same leaf, as PEM, or undefined if it is none: every
+ * certificate must be signed by the CA that follows it.
+ */
+export const readAlternate = (chainPem: string, leaf: Uint8Array): string | undefined => {
+  const blocks = splitPem(chainPem, "nothing")
+  if (Result.isFailure(blocks) || blocks.success.length > MAX_CHAIN) return undefined
+  const chain = blocks.success.map(({ der }) => der)
+  const [first, ...above] = chain
+  const isChain = first !== undefined && sameBytes(first, leaf) && above.length > 0 && above.every(isReadable) &&
+    blocks.success.every(({ label }) => label === "CERTIFICATE") && isSequence(chain)
+  return isChain ? above.map((der) => encodePem("CERTIFICATE", der)).join("") : undefined
+}
 
 /** The parts of a stored chain that a revocation needs. */
 export interface StoredChain {

@@ -139,6 +139,7 @@ export const events = {
   local_ca_key_permissive: advisory("path"),
   local_ca_expiring: advisory("issuer", "not_after"),
   local_ca_other_unusable: error("name", "error"),
+  local_ca_cross_certificate_unusable: error("issuer", "error"),
   local_ca_compromised_revoked: info("issuer", "count"),
   local_ca_is_root: advisory("issuer"),
   local_ca_incomplete: advisory("issuer", "path", "sha256", "reason"),

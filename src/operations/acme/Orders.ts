@@ -22,6 +22,7 @@ import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import { remember } from "../../store/Acknowledged.ts"
+import * as alternateChains from "../../store/orders/AlternateChains.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
 import type { NewOrder } from "../../store/orders/OrderCreation.ts"
 import * as orderCreation from "../../store/orders/OrderCreation.ts"
@@ -264,14 +265,25 @@ export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId 
   return { ids, next: last }
 })
 
+const endOfLeaf = "-----END CERTIFICATE-----\n"
+
 /**
- * Returns the PEM chain of a `valid` order, leaf first. Fails if the chain cannot be read, because a client would
- * install it.
+ * Returns the PEM chain of a `valid` order, leaf first, and how many alternate chains there are. `position` is 0 for the
+ * usual chain, or the position of an alternate chain, from 1 (RFC 8555 section 7.4.2). Fails if the chain cannot be
+ * read, because a client would install it.
  */
-export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId, position: number) {
   const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
   if (row === undefined) return yield* new NotFound()
-  if (!isReadable(row.certificate)) return yield* refuseChain("order_certificate", id)
-  yield* emit("certificate_served", { order_id: id, account_id: caller.accountId })
-  return row.certificate
+  const { alternates = [], certificate: usual } = row
+  if (!isReadable(usual)) return yield* refuseChain("order_certificate", id)
+  const served = emit("certificate_served", { order_id: id, account_id: caller.accountId })
+  if (position === 0) return yield* Effect.as(served, { chain: usual, alternates: alternates.length })
+  const other = alternates[position - 1]
+  if (other === undefined) return yield* new NotFound()
+  const found = yield* alternateChains.find(other)
+  if (found === undefined) return yield* refuseChain("alternate_chain_find", id)
+  yield* served
+  const leaf = usual.slice(0, usual.indexOf(endOfLeaf) + endOfLeaf.length)
+  return { chain: leaf + found.chain, alternates: alternates.length }
 })

@@ -10,6 +10,7 @@ import {
   IssuerCompromised,
   KindRemoved
 } from "../../domain/AcmeError.ts"
+import { mostAlternates } from "../../domain/AlternateChain.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { kindName } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
@@ -27,6 +28,7 @@ import { currentMillis, rfc3339 } from "../../engine/Time.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/AuditRows.ts"
+import * as alternateChains from "../../store/orders/AlternateChains.ts"
 import * as certificates from "../../store/orders/CertificateStoring.ts"
 import { isChallenged } from "../../store/orders/OrderDetail.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
@@ -124,7 +126,7 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
-    const { chain, issuer, notAfter, serial } = signed
+    const { alternates = [], chain, issuer, notAfter, serial } = signed
     const { id } = order
     const identifiers = namesOf(order)
     yield* orders.lock(id)
@@ -157,6 +159,7 @@ export const stored = Effect.fnUntraced(
       const isCompromised = issuer !== undefined && (yield* compromised.ids).has(issuer)
       return yield* Effect.as(isCompromised ? issuerCompromised(of, order) : withdrawn(of, order), false)
     }
+    if (alternates.length > 0) yield* alternateChains.offer(id, alternates.slice(0, mostAlternates))
     const usages = csr.usages.length === 0 ? undefined : leafUsages(chain)
     const lacking = notGranted(csr, chain, usages)
     if (lacking.length > 0) yield* orders.noteNotGranted(id, lacking)

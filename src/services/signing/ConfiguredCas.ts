@@ -24,15 +24,19 @@ export interface OtherCaSettings extends CaKeySettings {
   readonly from: string
   /** Empty for the first CA's file with the name of this CA before its extension. */
   readonly crl_path: string
+  readonly cross_cert_paths: ReadonlyArray<string>
 }
 
 /** The keys of `signer.local_ca`. */
-export interface LocalCaSettings extends CaFileSettings, Published {
+export interface LocalCaSettings extends CaFileSettings, OneCaSettings {
   readonly others?: { readonly [name: string]: OtherCaSettings }
 }
 
 /** The keys of one CA, which signs certificates, lists, or both. */
-export interface OneCaSettings extends CaKeySettings, Published {}
+export interface OneCaSettings extends CaKeySettings, Published {
+  /** Files with cross-certificates of this CA. */
+  readonly cross_cert_paths: ReadonlyArray<string>
+}
 
 /** One of the CAs of a section. */
 export interface ConfiguredCa extends Timed {

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { readCertificate } from "../../crypto/x509/Certificate.ts"
 import type { ChainMaker } from "../../crypto/x509/Chain.ts"
-import { checkChain, faultText, readStoredChain } from "../../crypto/x509/Chain.ts"
+import { checkChain, faultText, readAlternate, readStoredChain } from "../../crypto/x509/Chain.ts"
 import { findLeaf } from "../../crypto/x509/FoundLeaf.ts"
 import { keyPurposes } from "../../crypto/x509/KeyPurpose.ts"
 import { asksForUsage } from "../../crypto/x509/RequestedExtensions.ts"
@@ -55,3 +55,17 @@ export const accept = (
     }
     return { chain, serial: serialText(leaf.serial), notAfter: leaf.notAfter }
   })
+
+/**
+ * Returns those of the alternate chains of a certificate that are chains for it, without the leaf, each once. `chain` is
+ * the usual chain.
+ */
+export const alternatesOf = (chain: string, others: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const leaf = readStoredChain(chain)?.leaf
+  if (leaf === undefined) return []
+  const usual = readAlternate(chain, leaf)
+  const found = others.flatMap((other) =>
+    other.length > maxChainBytes ? [] : [readAlternate(`${other.trimEnd()}\n`, leaf) ?? ""]
+  )
+  return [...new Set(found)].filter((above) => above !== "" && above !== usual)
+}

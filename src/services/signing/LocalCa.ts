@@ -7,6 +7,7 @@ import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
 import { CaFilesUnusable, check as checkFiles, generateIfAbsent, isSuppliedRoot } from "./CaFiles.ts"
 import type { ConfiguredCa, LocalCaSettings } from "./ConfiguredCas.ts"
 import { casOf } from "./ConfiguredCas.ts"
+import { readCrosses } from "./CrossCertificates.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
 import { checkRemote } from "./RemoteCa.ts"
 import type { DirectSigner } from "./Signer.ts"
@@ -41,6 +42,8 @@ const checkOne = Effect.fnUntraced(function*({ name, settings }: ConfiguredCa) {
   }
   const detail = ca && (yield* IssuedCrl.make(settings.crl_path, ca.publicKey).trouble)
   if (detail !== undefined) return yield* new CaFilesUnusable({ detail, isOutside: true, isLoaded: true })
+  const [fault] = ca === undefined ? [] : (yield* readCrosses(settings, ca)).faults
+  if (fault !== undefined) return yield* new CaFilesUnusable({ detail: fault, isOutside: true })
   return ca
 })
 

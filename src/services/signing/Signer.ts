@@ -34,6 +34,11 @@ export interface IssueRequest {
 export interface Issued {
   /** The chain as PEM, leaf first. */
   readonly chain: string
+  /**
+   * Other chains for the leaf that clients may choose, in the order of their URLs: PEM without the leaf. At most
+   * `mostAlternates`.
+   */
+  readonly alternates?: ReadonlyArray<string>
   /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
   /** The expiry of the certificate, in epoch seconds. */

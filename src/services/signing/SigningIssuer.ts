@@ -14,6 +14,7 @@ import type { SigningCa } from "./CaFiles.ts"
 import { CaFilesUnusable, endedText, loadForSigning, sectionOf } from "./CaFiles.ts"
 import type { OneCaSettings } from "./ConfiguredCas.ts"
 import { urlsOf } from "./ConfiguredCas.ts"
+import { chainsFor, readCrosses } from "./CrossCertificates.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
 import { permittedCommonName } from "./PermittedNames.ts"
 import { loadRemote } from "./RemoteCa.ts"
@@ -59,6 +60,13 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
     const expiring = emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
     let isExpiryTold = end < now + settings.leaf_validity_days * daySeconds
     if (isExpiryTold) yield* expiring
+
+    const crosses = yield* readCrosses(settings, ca)
+    yield* Effect.forEach(
+      crosses.faults,
+      (error) => emit("local_ca_cross_certificate_unusable", { issuer: ca.issuerId, error }),
+      { discard: true }
+    )
 
     const issued = IssuedCrl.make(settings.crl_path, ca.publicKey)
     const trouble = Effect.gen(function*() {
@@ -133,7 +141,14 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
       const hex = Buffer.from(serial).toString("hex")
       const facts = { order_id: orderId, cert_serial: hex }
       yield* emit("local_ca_leaf_issued", facts)
-      return { chain, serial: hex, notAfter, issuer: ca.issuerId, discarded: emit("local_ca_leaf_discarded", facts) }
+      return {
+        chain,
+        alternates: chainsFor(crosses.chains, names, now),
+        serial: hex,
+        notAfter,
+        issuer: ca.issuerId,
+        discarded: emit("local_ca_leaf_discarded", facts)
+      }
     })
     const { crl_der_path, crl_path: path } = settings
     const derPath = crl_der_path === "" ? undefined : crl_der_path

@@ -1,5 +1,5 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { bytes, int, name, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, rows, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { all, first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
@@ -30,9 +30,9 @@ const bySerialStatement = statement({
 const certificateStatement = statement({
   name: "order_certificate",
   params: { id: uuid<OrderId>(), profile: name(), accountId: uuid<AccountId>() },
-  row: { certificate: text() },
+  row: { certificate: text(), alternates: nullable(texts) },
   sql: ({ checked }) =>
-    `SELECT certificate FROM orders
+    `SELECT certificate, alternate_chains AS "alternates" FROM orders
      WHERE id = :id AND ${checked("profile")} = :profile AND ${checked("account_id")} = :accountId
        AND ${checked("status")} = 'valid' AND certificate IS NOT NULL`
 })
@@ -91,7 +91,7 @@ export const ofSerials = (serials: ReadonlyArray<string>) =>
  */
 export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 
-/** Returns the PEM chain of a `valid` order of this account. */
+/** Returns the PEM chain of a `valid` order of this account, and the ids of its alternate chains. */
 export const certificate = (owned: {
   readonly id: OrderId
   readonly profile: string

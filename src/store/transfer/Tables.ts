@@ -81,8 +81,10 @@ export const tables: ReadonlyArray<Table> = [
     failed_replaces: "text",
     kind: "text",
     restricted: "int",
-    validity_bound: "int"
+    validity_bound: "int",
+    alternate_chains: "text"
   }),
+  table("alternate_chains", "id", { id: "text", chain: "text" }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
   table("authorizations", "id", {
     id: "uuid",

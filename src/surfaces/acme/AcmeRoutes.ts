@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
+import { mostAlternates } from "../../domain/AlternateChain.ts"
 import { tagged } from "../../engine/http/EntityTag.ts"
 import type { Answer } from "../../engine/http/Message.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
@@ -69,6 +70,14 @@ const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect
 const nonce = (status: number): Effect.Effect<Answer> =>
   Effect.succeed({ status, headers: { "cache-control": "no-store" } })
 
+/** The alternate chains of a certificate: `/certificate/{id}/1` and so on. */
+const alternates = Object.fromEntries(
+  Array.from({ length: mostAlternates }, (_, at) => [
+    `/certificate/{id}/${at + 1}`,
+    { post: kid(postAsGet, orders.certificate(at + 1)) }
+  ])
+)
+
 /** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
 const table = {
   "/directory": { get: directory, post: anybody(directory) },
@@ -83,7 +92,8 @@ const table = {
   "/order/{id}/finalize": { post: kid(typed(orders.Finalize), orders.finalizeOrder) },
   "/authz/{id}": { post: kid(optional(authorizations.AuthorizationUpdate), authorizations.authorization) },
   "/chall/{id}": { post: kid(optional(authorizations.Trigger), authorizations.challenge) },
-  "/certificate/{id}": { post: kid(postAsGet, orders.certificate) },
+  "/certificate/{id}": { post: kid(postAsGet, orders.certificate(0)) },
+  ...alternates,
   "/revokeCert": { post: either(typed(certificates.RevokeCert), certificates.revocation) },
   "/crl": { get: certificates.published("/crl") },
   "/crl/{id}": { get: certificates.published("/crl/{id}") },

@@ -125,6 +125,7 @@ export const own = words(`
   key_burnt
   key_certificates_revoked
   local_ca_compromised_revoked
+  local_ca_cross_certificate_unusable
   local_ca_crl_exported
   local_ca_incomplete
   local_ca_leaf_discarded

@@ -318,14 +318,14 @@ describe.each(databases)("orders on $name", (backend) => {
         for (
           const exit of [
             yield* Effect.exit(orders.find(caller, order.id)),
-            yield* Effect.exit(orders.certificate(caller, order.id)),
+            yield* Effect.exit(orders.certificate(caller, order.id, 0)),
             yield* Effect.exit(authorizations.find(caller, authz)),
             yield* Effect.exit(authorizations.deactivate(caller, authz))
           ]
         ) assert.match(String(exit), /NotFound/)
       }
       assert.match(String(yield* Effect.exit(orders.find(owner, OrderId(absent)))), /NotFound/)
-      assert.match(String(yield* Effect.exit(orders.certificate(owner, order.id))), /NotFound/, "not valid yet")
+      assert.match(String(yield* Effect.exit(orders.certificate(owner, order.id, 0))), /NotFound/, "not valid yet")
       assert.deepStrictEqual(yield* column("SELECT status FROM authorizations"), ["pending"])
     }))
 

@@ -1094,7 +1094,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           yield* work
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
           assert.deepStrictEqual(yield* auditOf, [])
-          assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id)))._tag, "Failure")
+          assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id, 0)))._tag, "Failure")
         }), { issue: () => Effect.die("signed") })
 
       test(

@@ -308,7 +308,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       play(({ keeper, request }) => Effect.andThen(keeper.opened(orderUrl, undefined), signsByCa(request)))
       const { caller, id } = yield* finalized()
       yield* relay
-      const certId = namedLeafOf(yield* orders.certificate(caller, id))?.certId ?? ""
+      const certId = namedLeafOf((yield* orders.certificate(caller, id, 0)).chain)?.certId ?? ""
       const served = { order_id: id, account_id: caller.accountId }
       assert.deepStrictEqual(fieldsOf(records, "certificate_served"), [served])
       const renewal = yield* finalized("default", ["a.example"], { caller, certId })

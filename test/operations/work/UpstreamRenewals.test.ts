@@ -31,7 +31,7 @@ describe.each(databases)("the renewal window of an upstream on $name", (backend)
       play(({ keeper, request }) => Effect.andThen(keeper.opened(orderUrl, undefined), signsByCa(request)))
       const { caller, id } = yield* finalized(profile, names)
       yield* relay
-      const certId = namedLeafOf(yield* orders.certificate(caller, id))?.certId ?? ""
+      const certId = namedLeafOf((yield* orders.certificate(caller, id, 0)).chain)?.certId ?? ""
       return { certId, orderUrl }
     })
 

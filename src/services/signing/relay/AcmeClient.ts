@@ -12,7 +12,7 @@ import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import {
   excerptOf,
   isProblem,
-  nextOf,
+  linkedBy,
   objectOf,
   parsed,
   problemIn,
@@ -219,7 +219,8 @@ export const make = (
             json: members,
             value,
             text: body.toString("utf8"),
-            next: nextOf(headers.link),
+            next: linkedBy("next", headers.link)[0],
+            alternates: linkedBy("alternate", headers.link),
             location: location === undefined ? undefined : yield* checked(location, "a location"),
             retryAfter
           }

@@ -7,7 +7,7 @@ import type { UpdateServer } from "../../../engine/net/DnsUpdate.ts"
 import { DnsUpdate } from "../../../engine/net/DnsUpdate.ts"
 import type { Web } from "../../../engine/net/Web.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../../../engine/Time.ts"
-import { accept } from "../ForeignChain.ts"
+import { accept, alternatesOf } from "../ForeignChain.ts"
 import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
 import { CsrRejected, SigningFailed } from "../Signer.ts"
 import * as AcmeClient from "./AcmeClient.ts"
@@ -271,8 +271,9 @@ export const make = (
             )
           const accepted = (chain: string) => accept(`${chain.trimEnd()}\n`, request, "upstream")
           // If a download was cut off, the chain looks broken. So the download is repeated once before the order fails.
-          const taken = ({ again, chain }: Downloaded) =>
+          const taken = ({ again, alternates, chain }: Downloaded) =>
             Effect.catch(accepted(chain), () => Effect.flatMap(judged(Effect.delay(again, poll_interval_ms)), accepted))
+              .pipe(Effect.map((issued) => ({ ...issued, alternates: alternatesOf(issued.chain, alternates) })))
           if ((yield* left) <= 0) {
             // If the certificate already exists, it is used even after the deadline, because only this service delayed
             // the order.

@@ -22,6 +22,8 @@ export interface UpstreamAnswer {
   readonly location: string | undefined
   /** The URL of the next part of a list, from the Link header. */
   readonly next: string | undefined
+  /** The URLs of alternate chains, from the Link header, not yet checked. */
+  readonly alternates: ReadonlyArray<string>
   /**
    * The number of seconds that the upstream asks the client to wait, for whatever reason; `undefined` if the upstream
    * does not ask for a wait.
@@ -129,8 +131,13 @@ export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult =
 }
 
 /**
- * Returns the URL of the next part, which a Link header names (RFC 8288). Node.js joins several headers with commas.
+ * Returns the URLs with a relation that a Link header names (RFC 8288). Node.js joins several headers with commas.
  */
-export const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
-  /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
-    ?.[1]
+export const linkedBy = (
+  relation: "next" | "alternate",
+  links: ReadonlyArray<string> | string | undefined
+): ReadonlyArray<string> => {
+  const text = typeof links === "string" ? links : links?.join(", ") ?? ""
+  const pattern = new RegExp(`<([^<>]*)>\\s*;\\s*rel="?${relation}"?(?=\\s*[;,]|\\s*$)`, "gi")
+  return [...text.matchAll(pattern)].map(([, url = ""]) => url)
+}

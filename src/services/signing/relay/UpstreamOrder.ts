@@ -1,4 +1,6 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { mostAlternates } from "../../../domain/AlternateChain.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
 import { converse } from "./Conversation.ts"
 import * as LostOrder from "./LostOrder.ts"
@@ -168,13 +170,25 @@ const download = <E>({ ask, client }: Conversation, members: Members, keeper: Ke
   Effect.gen(function*() {
     const certificate = yield* client.checked(members["certificate"], "a certificate")
     yield* keeper.issued(certificate)
-    const again = Effect.map(ask("certificate", certificate), ({ text }) => text)
-    return { chain: yield* again, again }
+    const read = ask("certificate", certificate)
+    const { alternates, text: chain } = yield* read
+    const others: Array<string> = []
+    // The usual chain is enough, so an alternate chain that cannot be read is left out. If the upstream does not answer,
+    // the order does not wait for further chains.
+    for (const url of alternates.slice(0, mostAlternates)) {
+      const asked = Effect.flatMap(client.checked(url, "a chain"), (checked) => ask("certificate", checked))
+      const other = yield* Effect.result(asked)
+      if (Result.isSuccess(other)) others.push(other.success.text)
+      else if (other.failure._tag === "UpstreamUnavailable") break
+    }
+    return { chain, alternates: others, again: Effect.map(read, ({ text }) => text) }
   })
 
 /** A certificate that an upstream issued, as PEM, and how to download it again. */
 export interface Downloaded {
   readonly chain: string
+  /** Other chains for the same certificate, as PEM, not yet checked. */
+  readonly alternates: ReadonlyArray<string>
   readonly again: Effect.Effect<string, UpstreamFailed>
 }
 

@@ -114,9 +114,19 @@ export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<t
 })
 
 /**
- * Returns the chain of an order (RFC 8555 section 7.4.2). There is only one, whatever the client's Accept header says.
+ * Returns the handler of a chain of an order (RFC 8555 section 7.4.2): the usual one at position 0, or an alternate one.
+ * The answer links to all others. Its form is PEM, whatever the client's Accept header says.
  */
-export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAccount<undefined>) {
-  const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
-  return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer
-})
+export const certificate = (position: number) =>
+  Effect.fnUntraced(function*({ caller, endpoint, id }: BySomeAccount<undefined>) {
+    const orderId = yield* recordId(OrderId, id)
+    const { alternates, chain } = yield* orders.certificate(caller, orderId, position)
+    const link = Array.from({ length: alternates + 1 }, (_, at) => at)
+      .filter((at) => at !== position)
+      .map((at) => `<${endpoint.certificate(orderId)}${at === 0 ? "" : `/${at}`}>;rel="alternate"`)
+    return {
+      status: 200,
+      headers: { "content-type": "application/pem-certificate-chain", ...link.length === 0 ? {} : { link } },
+      body: chain
+    } satisfies Answer
+  })

@@ -55,6 +55,7 @@ const otherIn = (
     key_source,
     key_passphrase_file,
     pkcs11,
+    cross_cert_paths: [],
     state: "retired",
     from: "",
     crl_path: "",

@@ -2,6 +2,7 @@ import { it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../../src/crypto/Entropy.ts"
 import { faultText } from "../../../../src/crypto/x509/Chain.ts"
@@ -12,7 +13,7 @@ import type { IssueRequest, Relaying, SigningFailed } from "../../../../src/serv
 import { csrOf, dns, pem, sanOf } from "../../../crypto/Pki.ts"
 import { freshDirectory } from "../../../support/Databases.ts"
 import { newPrivateKey } from "../../../support/Graph.ts"
-import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
@@ -93,6 +94,64 @@ describe("an order at the upstream", () => {
       const chain = yield* chainFor(request)
       const { ended } = yield* relayed({ "/cert": [{ text: `${chain}\n \r\n` }] })
       assert.strictEqual(Result.isSuccess(ended) ? ended.success.chain : "", chain)
+    }))
+
+  /** Returns a chain, and what follows the leaf in a chain through a certificate that another root gave to the same CA. */
+  const crossed = Effect.gen(function*() {
+    const directory = freshDirectory()
+    const key = newPrivateKey()
+    const [one = "", above = ""] = ["One", "Two"].map((name) =>
+      foreignCa({ name: "Issuing", key, issuer: foreignCa({ name: `Root ${name}` }) }).certificatePem
+    )
+    writeFileSync(join(directory, "ca.pem"), one)
+    writeFileSync(join(directory, "ca.key"), keyPem(key), { mode: 0o600 })
+    const { chain } = yield* Effect.flatMap(LocalCa.make(settingsIn(directory)), (ca) => ca.issue(request)).pipe(
+      Effect.provide(Entropy.layerSeeded("crossed")),
+      Effect.orDie
+    )
+    return { usual: chain, above, other: (parts(chain)[0] ?? "") + above }
+  })
+
+  it.effect("keeps the alternate chains of the certificate that are chains for it", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const foreign = yield* chainFor(request)
+      const { above, other, usual } = yield* crossed
+      const to = (...names: ReadonlyArray<string>) => names.map((name) => `<${ca}/${name}>;rel="alternate"`).join(", ")
+      for (
+        const [link, expected] of [
+          [to("same", "cross"), [above]],
+          [to("foreign", "junk", "gone", "cross"), [above]],
+          [`<http://127.0.0.1/chain>;rel="alternate", ${to("cross", "cross")}`, [above]],
+          [to("junk", "junk", "junk", "junk", "cross"), []],
+          [`<${ca}/directory>;rel="index", <${ca}/cross>; rel="alternate"; title="x"`, [above]],
+          [`<${ca}/cross>;rel="alternatives"`, []]
+        ] as const
+      ) {
+        const { asked, ended } = yield* relayed({
+          "/cert": [{ text: usual, headers: { link } }],
+          "/same": [{ text: usual }],
+          "/foreign": [{ text: foreign }],
+          "/junk": [{ text: "no chain" }],
+          "/gone": [refusal("malformed", 404)],
+          "/cross": [{ text: `${other}\r\n` }]
+        })
+        assert.deepStrictEqual(Result.isSuccess(ended) ? ended.success.alternates : undefined, expected, link)
+        assert.notInclude(asked.map(({ url }) => url.hostname), "127.0.0.1")
+      }
+    }))
+
+  it.effect("does not wait for alternate chains if the upstream does not answer", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const { other, usual } = yield* crossed
+      const { asked, ended } = yield* relayed({
+        "/cert": [{ text: usual, headers: { link: `<${ca}/broken>;rel="alternate", <${ca}/cross>;rel="alternate"` } }],
+        "/broken": [{ status: 503 }],
+        "/cross": [{ text: other }]
+      })
+      assert.deepStrictEqual(Result.isSuccess(ended) ? ended.success.alternates : undefined, [])
+      assert.notInclude(postsOf(asked), "/cross")
     }))
 
   for (
