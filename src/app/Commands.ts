@@ -102,7 +102,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   cert: "Certificates by their serial numbers",
   nonce: "Nonces of the ACME protocol",
   audit: "The audit trail",
-  ca: "The CA of a profile: make, request, sign, take over, try",
+  ca: "The CA of a profile: make, request, sign, take over, replace, try",
   crl: "Revocation lists of the local CAs",
   jobs: "Jobs in the queue",
   worker: "Processes of the service",

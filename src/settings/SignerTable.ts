@@ -82,9 +82,13 @@ const cross_cert_paths = texts(
 
 const nameRule = "1 to 32 lower-case letters, digits and hyphens"
 
+/** Returns why a text cannot be the name of a CA of `others`, as a clause, or undefined if it can. */
+export const caNameFault = (name: string): string | undefined =>
+  /^[a-z0-9][a-z0-9-]{0,31}$/.test(name) ? undefined : `cannot name a CA: a name has ${nameRule}`
+
 const caNames: Names = {
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
-  fault: (name) => /^[a-z0-9][a-z0-9-]{0,31}$/.test(name) ? undefined : `cannot name a CA: a name has ${nameRule}`
+  fault: caNameFault
 }
 
 /** A CA in addition to the CA that issues (docs/decisions/rotation.md). */

@@ -66,6 +66,14 @@ describe("docs/revocation.md", () => {
     assert.match(await place.succeed("crlList"), new RegExp(`^${issuer}  default +issuing +4[12] `, "m"))
   })
 
+  it("lets an operator put the next CA into the configuration", async () => {
+    const made = foreignCa({ name: "Next" })
+    writeFileSync(place.at("ca2.pem"), made.certificatePem)
+    writeFileSync(place.at("ca2.key"), keyPem(made.key), { mode: 0o600 })
+    place.stand("TIME", new Date(Date.now() + 86_400_000).toISOString())
+    assert.include(await place.succeed("caRotate"), "[profiles.default.signer.local_ca.others.ca2]")
+  })
+
   it("lets an operator declare the CA compromised", async () => {
     const leaves = await revoked()
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)

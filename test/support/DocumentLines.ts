@@ -117,6 +117,7 @@ export const linesOf = {
     crlText: "openssl crl -in ca.crl -noout -text",
     verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",
     crlRaise: "acme-svc crl raise ISSUER --above 41 --yes",
+    caRotate: "acme-svc ca rotate --to ca2.pem --at TIME",
     crlCompromised: "acme-svc crl compromised ISSUER --yes"
   },
   backup: {

@@ -14,6 +14,7 @@ import { filesFailed } from "../CommandFailed.ts"
 import { fromHere } from "../Here.ts"
 import { initCommand } from "./CaInitCommand.ts"
 import { keyTypeFlag, ofCa, profileFlag } from "./CaProfile.ts"
+import { retireCommand, rotateCommand } from "./CaRotateCommand.ts"
 import { signCommand } from "./CaSignCommand.ts"
 import { command } from "./Descriptor.ts"
 import { textIn } from "./FileInput.ts"
@@ -117,6 +118,14 @@ const testSignCommand = command(
 
 /** `ca`: the CA of a profile, without a service that runs. */
 export const caCommand = Command.make("ca").pipe(
-  Command.withDescription("The CA of a profile: make, request, sign, take over, try."),
-  Command.withSubcommands([initCommand, csrCommand, signCommand, importCommand, testSignCommand])
+  Command.withDescription("The CA of a profile: make, request, sign, take over, replace, try."),
+  Command.withSubcommands([
+    initCommand,
+    csrCommand,
+    signCommand,
+    importCommand,
+    rotateCommand,
+    retireCommand,
+    testSignCommand
+  ])
 ).pipe(Command.provide(Entropy.layer))

@@ -96,6 +96,8 @@ export interface NewFile {
   readonly content: string | Uint8Array
   /** The permission bits, such as 0o600. The umask of the process does not change them. */
   readonly mode: number
+  /** The owner. Absent for the user of the process. */
+  readonly owner?: { readonly uid: number; readonly gid: number }
   /**
    * A string that nobody can guess. It is part of the name of the file until the file is complete, so it must have only
    * characters that are allowed in file names.
@@ -152,6 +154,17 @@ export const replaceFile = Effect.fnUntraced(
   Effect.uninterruptible
 )
 
+/**
+ * Replaces the content of a file in one step. The owner and the permissions stay. A symbolic link fails with
+ * `not_a_file`, because another program manages the file to which it leads.
+ */
+export const rewriteFile = Effect.fnUntraced(function*(file: Pick<NewFile, "path" | "content" | "suffix">) {
+  const { gid, mode, uid } = yield* attempt(file.path, () => lstat(file.path)).pipe(
+    Effect.filterOrFail((stats) => stats.isFile(), () => new FileUnusable({ path: file.path, reason: "not_a_file" }))
+  )
+  yield* replaceFile({ ...file, mode: mode & 0o7777, owner: { uid, gid } })
+})
+
 /** Makes a folder that only its owner may enter, unless there is a folder of this name. */
 export const makeFolder = (path: string): Effect.Effect<void, FileUnusable> =>
   Effect.catchIf(
@@ -202,6 +215,7 @@ const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUn
     (handle) => {
       staged.push(stagedPath(file))
       return attempt(file.path, async () => {
+        if (file.owner !== undefined) await handle.chown(file.owner.uid, file.owner.gid)
         await handle.chmod(file.mode)
         await handle.writeFile(file.content)
         await handle.sync()
