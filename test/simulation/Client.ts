@@ -122,7 +122,7 @@ export class Client extends Session {
   })
 
   #receive(id: string, names: ReadonlyArray<string>, keys: ReadonlyArray<AcmeKey>, chain: string): void {
-    const { ca, ledger, violated } = this.at
+    const { authorities, ledger, violated } = this.at
     const leaf = new X509Certificate(chain)
     const serial = serialOf(leaf)
     const known = ledger.certificates.get(id)
@@ -131,7 +131,7 @@ export class Client extends Session {
     if (leaf.subjectAltName?.split(", ").toSorted().join() !== names.map((name) => `DNS:${name}`).toSorted().join()) {
       violated(`the certificate of the order ${id} is for ${leaf.subjectAltName}, not for ${names.join()}`)
     }
-    if (!leaf.verify(new X509Certificate(ca).publicKey)) violated(`the certificate of the order ${id} does not verify`)
+    if (!authorities.hasSigned(leaf)) violated(`the certificate of the order ${id} does not verify`)
     const key = keys.find(({ privateKey }) => leaf.checkPrivateKey(privateKey))
     if (key === undefined) violated(`the certificate of the order ${id} is for a foreign key`)
     else this.#certificates.push({ order: id, der: leaf.raw, key })

@@ -1,6 +1,7 @@
 import { fromBER } from "asn1js"
 import { X509Certificate } from "node:crypto"
 import { CertificateRevocationList } from "pkijs"
+import type { Authorities } from "./Authorities.ts"
 import type { Facts } from "./Facts.ts"
 import { factsOf } from "./Facts.ts"
 import type { Grants } from "./Grants.ts"
@@ -27,6 +28,7 @@ export class Judge {
   readonly #ledger: Ledger
   readonly #facts: Facts
   readonly #grants: Grants
+  readonly #authorities: Authorities
   readonly #shown: ReadonlySet<string>
   readonly #program: Program
   /** Serial numbers of certificates that belong to no order, according to the log. */
@@ -49,6 +51,7 @@ export class Judge {
     readonly ledger: Ledger
     readonly facts: Facts
     readonly grants: Grants
+    readonly authorities: Authorities
     readonly shown: ReadonlySet<string>
     readonly program: Program
     readonly violated: (what: string) => void
@@ -63,6 +66,7 @@ export class Judge {
     this.#ledger = options.ledger
     this.#facts = options.facts
     this.#grants = options.grants
+    this.#authorities = options.authorities
     this.#shown = options.shown
     this.#program = options.program
     this.#violated = options.violated
@@ -93,6 +97,7 @@ export class Judge {
   /** Compares the tables to which a transaction wrote with their state before the transaction. */
   committed(written: ReadonlySet<string>): void {
     if (written.has("eab_keys")) this.#grants.changed(this.#store().rows(queries.credentials))
+    if (written.has("compromised_issuers")) this.#authorities.changed(this.#store())
     if (written.has("accounts")) this.#accountsChanged()
     if (written.has("challenges")) {
       this.#moved("challenges", challengeMoves, (row, before) => {
@@ -125,6 +130,7 @@ export class Judge {
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
     // The judge forgets rows that the power cut lost, but remembers rows that were swept, because they existed.
     this.#grants.undone(after)
+    this.#authorities.changed(this.#store())
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
       for (const [key, lost] of before[table]) {
         const row = after[table].get(key)
@@ -194,7 +200,11 @@ export class Judge {
       const [found] = this.#store().rows(`SELECT certificate FROM orders WHERE id = x'${String(row["id"])}'`)
       const chain = found?.["certificate"]
       if (typeof chain !== "string") this.#violated(`the order ${name} is valid without a certificate`)
-      else this.#grants.issued(String(row["id"]), String(row["kind"]), new X509Certificate(chain))
+      else {
+        const leaf = new X509Certificate(chain)
+        this.#grants.issued(String(row["id"]), String(row["kind"]), leaf)
+        this.#authorities.issued(String(row["id"]), leaf)
+      }
     }
     // The sweep ends an unfinished order, and only because of its age.
     const isLapsed = (before?.["status"] === "pending" || before?.["status"] === "ready") &&
@@ -301,6 +311,7 @@ export class Judge {
     this.#facts.areTold()
     this.#holdsCrl()
     this.#holdsOrphans()
+    this.#authorities.atRest(this.#store(), this.#known.orders.values(), Math.floor(this.#furthestClock() / 1000))
     for (const fault of trailFaults(this.#store())) this.#violated(fault)
   }
 

@@ -16,6 +16,8 @@ export class Ledger {
   readonly grants = new Map<string, string>()
   /** Credentials whose deletion was acknowledged. */
   readonly deleted = new Set<string>()
+  /** CAs whose declaration as compromised was acknowledged. */
+  readonly compromised = new Set<string>()
   /** Every nonce that was handed out. */
   readonly nonces = new Set<string>()
   /** Nonces of accepted requests. */
@@ -24,6 +26,7 @@ export class Ledger {
   /** The number of answers that the service must keep. */
   get acknowledged(): number {
     return this.accounts.size + this.deactivated.size + this.orders.size + this.finalized.size +
-      this.certificates.size + this.revoked.size + this.grants.size + this.deleted.size
+      this.certificates.size + this.revoked.size + this.grants.size + this.deleted.size +
+      this.compromised.size
   }
 }

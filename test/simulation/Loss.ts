@@ -6,8 +6,11 @@ import { bare, queries } from "./Tables.ts"
 
 /* Finds the facts that clients had learned and that a power cut has destroyed. */
 
-/** The tables that are judged, and the nonces that are still valid. */
-export type Snapshot = { readonly [table in keyof typeof queries]: Known } & { readonly nonces: ReadonlySet<string> }
+/** The tables that are judged, the nonces that are still valid, and the compromised CAs. */
+export type Snapshot = { readonly [table in keyof typeof queries]: Known } & {
+  readonly nonces: ReadonlySet<string>
+  readonly compromised: ReadonlySet<string>
+}
 
 const byId = (rows: ReadonlyArray<Row>): Known => new Map(rows.map((row) => [String(row["id"]), row]))
 
@@ -19,6 +22,7 @@ export const snapshotOf = ({ rows }: Store): Snapshot => ({
   accounts: byId(rows(queries.accounts)),
   credentials: byId(rows(queries.credentials)),
   crls: byId(rows(queries.crls)),
+  compromised: new Set(rows("SELECT issuer FROM compromised_issuers").map(({ issuer }) => String(issuer))),
   nonces: new Set(rows("SELECT value FROM nonces").map(({ value }) => String(value)))
 })
 
@@ -64,6 +68,9 @@ export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): Reado
   }
   for (const kid of ledger.deleted) {
     hold(`the end of the credential ${kid}`, ({ credentials }) => !credentials.has(hex(kid)))
+  }
+  for (const ca of ledger.compromised) {
+    hold("the declaration of a compromised CA", ({ compromised }) => compromised.has(ca))
   }
   // A used nonce must not be valid again.
   for (const nonce of ledger.spent) {

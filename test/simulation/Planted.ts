@@ -267,6 +267,18 @@ const partitioned = (statement, params) =>
     without: "order.eabKid !== undefined ||"
   },
   {
+    name: "a CA that waits issues before its time",
+    file: "src/domain/IssuerState.ts",
+    guard: "if (ca.from !== undefined && ca.from <= now && (",
+    without: "if (ca.from !== undefined && ca.from <= now + 1_000_000 && ("
+  },
+  {
+    name: "a certificate is stored although its CA was compromised meanwhile",
+    file: "src/store/orders/OrderRows.ts",
+    guard: "     AND ${uncompromised(\":issuer\")}\n",
+    without: "     AND (:issuer IS NULL OR true)\n"
+  },
+  {
     name: "the audit trail says of a change only what it has led to",
     file: "src/operations/operator/Eab.ts",
     guard: "before: statedScope(before), after: statedScope(after)",

@@ -1,26 +1,19 @@
-import { Cause, Effect, Exit, Layer, Semaphore } from "effect"
-import { Entropy } from "../../src/crypto/Entropy.ts"
+import { Effect } from "effect"
 import type { LiveCertificates } from "../../src/domain/OperatorError.ts"
-import { knownKinds } from "../../src/domain/words/JobKind.ts"
-import { Queue } from "../../src/engine/queue/Queue.ts"
-import { Database } from "../../src/engine/sql/Database.ts"
-import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
 import * as eab from "../../src/operations/operator/Eab.ts"
 import * as eabDeletion from "../../src/operations/operator/EabDeletion.ts"
-import { Notifier } from "../../src/services/notify/Notifier.ts"
-import type { Config } from "../../src/settings/AppConfig.ts"
 import { madeAt } from "../support/LocalCa.ts"
+import type { Act, Commands } from "./Commands.ts"
+import { atKeyboard } from "./Commands.ts"
 import type { Grant, Grants } from "./Grants.ts"
 import { grantOf, grantText } from "./Grants.ts"
 import type { Ledger } from "./Ledger.ts"
-import type { Machine, Process } from "./Machine.ts"
+import type { Machine } from "./Machine.ts"
 import type { Random } from "./Random.ts"
-import type { Store } from "./Store.ts"
-import { plantedDefect } from "./Store.ts"
 
 /*
  * An operator who makes credentials, gives them to clients, and changes, clears, revokes and deletes them while the
- * clients are at work. Every act is a command, which is a process of its own.
+ * clients are at work.
  */
 
 /** A credential that the operator has given to the clients. */
@@ -39,21 +32,13 @@ const acts = ["create", "revoke", "delete", ...Array.from({ length: 12 }, () => 
 /** A time that no clock of a simulation reaches. */
 export const never = madeAt + 100 * 365 * 86_400
 
-const atKeyboard = { kind: "cli", id: "operator" } as const
-
-type Act = Effect.Effect<
-  void,
-  Effect.Error<ReturnType<typeof eab.setScope>> | LiveCertificates,
-  Database | Entropy | Notifier | Queue
->
+type ScopeAct = Act<Effect.Error<ReturnType<typeof eab.setScope>> | LiveCertificates>
 
 /** What the operator works with. */
-interface Desk {
-  readonly seed: string
+interface Surroundings {
   readonly machine: Machine
   readonly random: Random
-  readonly store: Store
-  readonly config: Config
+  readonly commands: Commands
   readonly grants: Grants
   readonly ledger: Ledger
   readonly profiles: ReadonlyArray<string>
@@ -68,54 +53,10 @@ interface Desk {
 export class ScopeOperator {
   /** The credentials that the clients have. Some of them were revoked or deleted. */
   readonly handed: Array<Handed> = []
-  readonly #commands = new Set<Process>()
-  readonly #hands = Semaphore.makeUnsafe(1)
-  readonly #at: Desk
-  #started = 0
+  readonly #at: Surroundings
 
-  constructor(at: Desk) {
+  constructor(at: Surroundings) {
     this.#at = at
-  }
-
-  /** Ends all commands, as a power cut does. */
-  kill(): void {
-    for (const command of this.#commands) command.kill()
-  }
-
-  /** Runs an act in a process of its own, after any other act. Returns after the end of the process. */
-  #run(act: Act): Effect.Effect<void> {
-    return this.#hands.withPermit(Effect.callback((resume) => {
-      const { config, machine, seed, skew, store, violated } = this.#at
-      const command = machine.spawn(`operator.${this.#started++}`, 3000)
-      command.skew = skew()
-      this.#commands.add(command)
-      command.onKilled.add(() => {
-        this.#commands.delete(command)
-        resume(Effect.void)
-      })
-      const services = Notifier.layer(() => config).pipe(
-        Layer.provideMerge(Queue.layer({ kinds: knownKinds, config: () => config })),
-        Layer.provideMerge(Layer.merge(
-          Entropy.layerSeeded(`${seed}/${command.name}`),
-          Layer.effect(Database, store.driverOf(command))
-        )),
-        Layer.provideMerge(Layer.succeed(EventLog, {
-          enabled: () => true,
-          write: ({ event }) => machine.note(`${command.name} ${event}`)
-        }))
-      )
-      command.fork(Effect.provide(act, services)).addObserver((exit) => {
-        // A command may fail for a fault of the database, and for nothing else.
-        const isExcused = Exit.isSuccess(exit) ||
-          exit.cause.reasons.every((reason) =>
-            reason._tag === "Fail"
-              ? reason.error._tag === "StorageFailed"
-              : Cause.pretty(exit.cause).includes(plantedDefect)
-          )
-        if (!isExcused && command.isAlive) violated(`${command.name} failed: ${Cause.pretty(exit.cause)}`)
-        command.kill()
-      })
-    }))
   }
 
   #some<A>(from: ReadonlyArray<A>): ReadonlyArray<A> {
@@ -141,7 +82,7 @@ export class ScopeOperator {
     }
   }
 
-  private readonly create: Act = Effect.suspend(() => {
+  private readonly create: ScopeAct = Effect.suspend(() => {
     const { ledger, profiles, random } = this.#at
     const profile = random.chance(0.5) ? undefined : random.pick(profiles)
     const { prevalidated = false, ...restrictions } = this.#restrictions(0.25)
@@ -156,7 +97,7 @@ export class ScopeOperator {
   })
 
   /** Changes or clears restrictions of a credential. Sometimes tries to prove names that are not restricted. */
-  #change(kid: string): Act {
+  #change(kid: string): ScopeAct {
     return Effect.suspend(() => {
       const { grants, ledger, random, violated } = this.#at
       const present = grants.present(kid)
@@ -188,11 +129,11 @@ export class ScopeOperator {
     })
   }
 
-  #revoke(kid: string): Act {
+  #revoke(kid: string): ScopeAct {
     return Effect.asVoid(Effect.suspend(() => eab.revoke(atKeyboard, kid)))
   }
 
-  #delete(kid: string): Act {
+  #delete(kid: string): ScopeAct {
     return Effect.suspend(() => {
       const { grants, ledger } = this.#at
       if (grants.present(kid) === undefined) return Effect.void
@@ -201,7 +142,7 @@ export class ScopeOperator {
     })
   }
 
-  #on(kid: string, act: "change" | "delete" | "revoke"): Act {
+  #on(kid: string, act: "change" | "delete" | "revoke"): ScopeAct {
     switch (act) {
       case "change":
         return this.#change(kid)
@@ -222,7 +163,7 @@ export class ScopeOperator {
       const kid = grants.credentialOf(account)
       if (kid === undefined) return Effect.void
       const act = random.chance(deletion) ? "delete" : "change"
-      return Effect.andThen(Effect.sleep(random.between(0, 60)), this.#run(this.#on(kid, act)))
+      return Effect.andThen(Effect.sleep(random.between(0, 60)), this.#at.commands.run(this.#on(kid, act)))
     })
 
   /** Makes some credentials, and then works on them until there is nothing left to do for them. */
@@ -230,13 +171,13 @@ export class ScopeOperator {
     Effect.gen({ self: this }, function*() {
       const { grants, random } = this.#at
       const pause = (least: number, most: number) => Effect.suspend(() => Effect.sleep(random.between(least, most)))
-      for (let count = random.between(1, 3); count > 0; count--) yield* this.#run(this.create)
+      for (let count = random.between(1, 3); count > 0; count--) yield* this.#at.commands.run(this.create)
       while (!isOver()) {
         yield* pause(100, 6000)
         const left = this.handed.filter(({ kid }) => grants.present(kid) !== undefined)
         const [kid] = left.length === 0 ? [] : [random.pick(left).kid]
         const act = random.pick(acts)
-        yield* this.#run(kid === undefined || act === "create" ? this.create : this.#on(kid, act))
+        yield* this.#at.commands.run(kid === undefined || act === "create" ? this.create : this.#on(kid, act))
       }
     })
 }

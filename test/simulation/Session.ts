@@ -3,6 +3,7 @@ import type { Answer, Request } from "../../src/engine/http/Message.ts"
 import type { AcmeKey, ProblemBody } from "../support/AcmeSession.ts"
 import { bindingOf } from "../support/Binding.ts"
 import { posted, requestOf, signed, urlOf } from "../support/Handle.ts"
+import type { Authorities } from "./Authorities.ts"
 import type { Asking, Grants } from "./Grants.ts"
 import { accountKeyNamed } from "./Keys.ts"
 import type { Ledger } from "./Ledger.ts"
@@ -28,7 +29,7 @@ export interface Surroundings {
   /** How often the client repeats requests, disconnects and loses its state. */
   readonly mischief: number
   /** The certificate of the CA, in PEM. */
-  readonly ca: string
+  readonly authorities: Authorities
 }
 
 /** The number of times that an unanswered request is sent again. */

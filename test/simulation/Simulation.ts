@@ -1,5 +1,5 @@
 import { Effect, Exit, Fiber, Scope } from "effect"
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Entropy } from "../../src/crypto/Entropy.ts"
@@ -7,8 +7,10 @@ import { parseRoles } from "../../src/domain/Role.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { generateIfAbsent } from "../../src/services/signing/CaFiles.ts"
 import { configOf } from "../support/Graph.ts"
-import { madeAt, settingsIn, signerOf } from "../support/LocalCa.ts"
+import { madeAt, signerOf } from "../support/LocalCa.ts"
+import { areSwapped, Authorities, caNames, declareCompromised, madeIn } from "./Authorities.ts"
 import { Client } from "./Client.ts"
+import { Commands } from "./Commands.ts"
 import { Delays } from "./Delays.ts"
 import { Facts } from "./Facts.ts"
 import { Flood } from "./Flood.ts"
@@ -66,16 +68,21 @@ const [reloadRate, reloadWithin] = [0.2, 400]
 /** The number of validations in a flood, for each worker. A worker has sixteen slots during a flood. */
 const floodOf = 20
 
-/** Makes the CA with which every simulation signs. Returns its folder. */
+/** Makes the CAs with which every simulation signs. Returns their folder. */
 export const makeCa = async (): Promise<string> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-simulation-"))
   const machine = new Machine({ now: madeAt * 1000, random: new Random("ca", "order") })
   const making = machine.spawn("ca", 3000).fork(
-    Effect.provide(generateIfAbsent(settingsIn(directory)), Entropy.layerSeeded("ca"))
+    Effect.provide(
+      Effect.forEach(caNames, (name) => generateIfAbsent(madeIn(directory, name))),
+      Entropy.layerSeeded("ca")
+    )
   )
   await machine.run(() => making.pollUnsafe() !== undefined, () => {})
   await Effect.runPromise(Fiber.join(making))
-  return directory
+  if (!areSwapped(directory)) return directory
+  rmSync(directory, { recursive: true, force: true })
+  return makeCa()
 }
 
 const rolesOf = (text: string) => {
@@ -101,10 +108,15 @@ export const simulate = async (
     machine.note(`VIOLATED ${what}`)
   }
   const directory = mkdtempSync(join(tmpdir(), "acme-simulation-"))
-  for (const file of ["ca.pem", "ca.key"]) copyFileSync(join(caDirectory, file), join(directory, file))
+  for (const file of caNames.flatMap((name) => [`${name}.pem`, `${name}.key`])) {
+    copyFileSync(join(caDirectory, file), join(directory, file))
+  }
   const world = new World(machine, random("world"), climate.malice)
   const ledger = new Ledger()
   const facts = new Facts(receiverNames, violated)
+  const rotating = random("authorities")
+  const takeover = rotating.chance(0.5) ? madeAt + daySeconds + rotating.between(1, 60) : undefined
+  const authorities = new Authorities({ directory, takeover, ledger, violated })
   const issuing = random("issuing")
   const [hasKinds, hasCredentials] = [issuing.chance(0.5), !climate.isFlooded && issuing.chance(0.6)]
   const kinds = hasKinds ? kindNames : kindNames.slice(0, 1)
@@ -121,7 +133,7 @@ export const simulate = async (
     members: () => [...members.values()].filter(({ process }) => process.isAlive),
     cutPower: () => {
       for (const { process } of members.values()) process.kill()
-      operator.kill()
+      for (const commands of [scopeCommands, caCommands]) commands.kill()
       judge.outlives(() => machine.note(`${store.cut((limit) => cuts.below(limit))} commits are gone`))
     },
     spoil: (key) => {
@@ -144,6 +156,7 @@ export const simulate = async (
     ledger,
     facts,
     grants,
+    authorities,
     shown: world.shown,
     program: world.program,
     violated,
@@ -200,7 +213,7 @@ ${receiversToml}`)
     config,
     reloads,
     unanswered: (process, { path }) => violated(`${process.name} never answered ${path}`),
-    profiles: profileNames.map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
+    profiles: profileNames.map((name) => ({ name, signer: signerOf(authorities.settings()) })),
     store,
     world,
     receivers: new Receivers({ machine, random: random("receivers"), world, facts }),
@@ -214,12 +227,13 @@ ${receiversToml}`)
     }
   }
 
+  const commandsOf = (name: string) =>
+    new Commands({ name, seed, machine, store, config, skew: () => weather.hostSkew, violated })
+  const [scopeCommands, caCommands] = [commandsOf("operator"), commandsOf("authority")]
   const operator = new ScopeOperator({
-    seed,
     machine,
     random: random("operator"),
-    store,
-    config,
+    commands: scopeCommands,
     grants,
     ledger,
     profiles: profileNames,
@@ -259,7 +273,7 @@ ${receiversToml}`)
       // A client may name a kind only if there are several.
       kinds: hasKinds ? kinds : [],
       mischief: climate.mischief,
-      ca: readFileSync(join(directory, "ca.pem"), "utf8"),
+      authorities,
       note: (line) => machine.note(line),
       violated,
       send: (request) =>
@@ -305,6 +319,14 @@ ${receiversToml}`)
     clients.fork(operator.life(() => atWork === 0)).addObserver((exit) => {
       if (Exit.isFailure(exit)) violated(`the operator failed: ${String(exit.cause)}`)
     })
+  }
+
+  if (rotating.chance(0.3)) {
+    const isOver = () => atWork === 0
+    clients.fork(declareCompromised({ authorities, commands: caCommands, isOver, ledger, random: rotating }))
+      .addObserver((exit) => {
+        if (Exit.isFailure(exit)) violated(`the operator of the CAs failed: ${String(exit.cause)}`)
+      })
   }
 
   const between = () => {
