@@ -32,6 +32,8 @@ export interface Workplace {
   readonly trust: string
   /** The credential that the profile requires of a client that opens an account. */
   readonly credential?: Credential
+  /** The common name of the root to which the chain must lead, if the client chooses one. */
+  readonly preferredChain?: string
   /** The kind of certificate that the client names in its orders, if it names one. */
   readonly kind?: string
 }

@@ -32,6 +32,7 @@ import { readOptions } from "./Options.ts"
 import { install, versionsOf } from "./Packages.ts"
 import { playProxies, proxyCommands } from "./Proxies.ts"
 import { playRelays, relayCommands } from "./Relays.ts"
+import { playRotation, rotationCommands } from "./rotation/Rotation.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, provedProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
@@ -44,7 +45,7 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
  * and on PostgreSQL. BIND answers queries for names. It also plays the recipes for forwarders, the reverse proxies,
  * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, lets another
  * library judge keys of ML-DSA, lets clients and servers of others judge kinds of certificates, gives two teams a
- * credential each, and lets OpenSSL, GnuTLS and Java judge a CA that two machines made. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
+ * credential each, lets clients renew while a CA is replaced, and lets OpenSSL, GnuTLS and Java judge a CA that two machines made. Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
@@ -180,6 +181,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("kinds") ? kindCommands : [],
     ...isChosen("credentials") ? credentialCommands : [],
     ...isChosen("ceremony") ? ceremonyCommands : [],
+    ...isChosen("rotation") ? rotationCommands : [],
     // What the tests with PKCS#11 modules need, which the gate runs after this.
     ...parts.length === 0 ? ["gcc", "softhsm2-util"] : [],
     "named",
@@ -217,6 +219,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("kinds") ? [() => playKinds(nameServer, say)] : [],
         ...isChosen("credentials") ? [() => playCredentials(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("ceremony") ? [() => playCeremony(say)] : [],
+        ...isChosen("rotation") ? [() => playRotation(nameServer, say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
       const [driven, played, guided] = await Promise.all([

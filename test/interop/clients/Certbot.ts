@@ -40,7 +40,8 @@ export const certbotOf = (name: string, program: Program): Client => ({
   challenges: ["http-01", "dns-01"],
   issue: (at, names) => {
     const domains = names.flatMap((name) => ["-d", name])
-    const { credential, kind } = at
+    const { credential, kind, preferredChain } = at
+    const chosen = preferredChain === undefined ? [] : ["--preferred-chain", preferredChain]
     const profile = kind === undefined ? [] : ["--required-profile", kind]
     const bound = credential === undefined ? [] : ["--eab-kid", credential.kid, "--eab-hmac-key", credential.hmacKey]
     return run(
@@ -51,6 +52,7 @@ export const certbotOf = (name: string, program: Program): Client => ({
       ...domains,
       ...bound,
       ...profile,
+      ...chosen,
       "--agree-tos",
       "--no-eff-email",
       "-m",

@@ -41,7 +41,8 @@ export const lego: Client = {
   commands: ["lego"],
   challenges: ["http-01", "dns-01", "tls-alpn-01"],
   ownsRecords: true,
-  issue: (at, names) => run(at, names, "run"),
+  issue: (at, names) =>
+    run(at, names, "run", ...at.preferredChain === undefined ? [] : ["--preferred-chain", at.preferredChain]),
   renew: (at, names) => run(at, names, "renew", "--days", "4000", "--no-random-sleep"),
   chain: (at, [name]) => readFileSync(join(at.home, "lego/certificates", `${name}.crt`), "utf8"),
   binds: true,
