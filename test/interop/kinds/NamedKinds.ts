@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AcmeSession } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
-import { leafOf, verifyChain } from "../../support/Openssl.ts"
+import { certificatesOf, leafOf, verifyChain } from "../../support/Openssl.ts"
 import { freePort } from "../../support/Ports.ts"
 import type { Server } from "../../support/Server.ts"
 import { startServer } from "../../support/Server.ts"
@@ -38,6 +38,9 @@ export const kindCommands: ReadonlyArray<string> = [
 
 const [serverAuth, clientAuth] = ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]
 const daySeconds = 86_400
+
+/** The number of alternate chains that Pebble offers for each certificate. */
+const alternates = 2
 
 /** The lifetimes of the profiles of Pebble, in seconds. */
 const lives = { classic: 90 * daySeconds, shortlived: 6 * daySeconds }
@@ -210,6 +213,30 @@ const byPebble = async ({ quote, server }: Stage): Promise<void> => {
   }
 }
 
+/** Orders a certificate through the relay, and follows its links to the chains through Pebble's other roots. */
+const chainsOfPebble = async ({ quote, server }: Stage): Promise<void> => {
+  const session = await AcmeSession.open(server.profileUrl("relayed"))
+  try {
+    await session.register()
+    const { certificateUrl, chain } = await session.issue([`chains.relayed.${zone}`], new Map(), {
+      more: { profile: "long" }
+    })
+    const { headers } = await session.post(certificateUrl)
+    const urls = [...[headers["link"] ?? ""].flat().join().matchAll(/<([^<>]*)>;rel="alternate"/g)].map((
+      [, url = ""]
+    ) => url)
+    equal(urls, [1, 2].map((at) => `${certificateUrl}/${at}`), "the alternate chains")
+    const chains = [chain]
+    for (const url of urls) chains.push((await session.post(url)).text)
+    equal(chains.map((one) => leafOf(one).fingerprint256), chains.map(() => leafOf(chain).fingerprint256), "the leaf")
+    const tops = chains.map((one) => certificatesOf(one).at(-1)?.issuer ?? "")
+    equal(new Set(tops).size, alternates + 1, `the roots ${tops.join(", ")}`)
+    quote(tops.join(", "))
+  } finally {
+    session.close()
+  }
+}
+
 /**
  * Starts the service with a kind whose profile Pebble does not offer. The log says so, the other kind can be issued, and
  * an order of this kind ends.
@@ -250,6 +277,7 @@ const parts: ReadonlyArray<Part> = [
   { client: "nginx", scenario: "clients by their usages", play: byNginx },
   { client: "openssl s_server", scenario: "clients by their usages", play: bySServer },
   { client: `relay, Pebble ${pebble.version}`, scenario: "a kind by its upstream", play: byPebble },
+  { client: `relay, Pebble ${pebble.version}`, scenario: "alternate chains of its upstream", play: chainsOfPebble },
   { client: `relay, Pebble ${pebble.version}`, scenario: "a kind that it does not offer", play: unofferedByPebble }
 ]
 
@@ -270,7 +298,7 @@ export const playKinds = async (
     classic: { description: "for long", validityPeriod: lives.classic },
     shortlived: { description: "not for long", validityPeriod: lives.shortlived }
   }
-  const upstream = await startPebbleOf(profiles)
+  const upstream = await startPebbleOf(profiles, alternates)
   try {
     const trusted = join(home, "upstream.pem")
     writeFileSync(trusted, readFileSync(upstream.certificate))

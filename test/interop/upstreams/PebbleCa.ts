@@ -11,13 +11,22 @@ const version = "v2.10.1"
 const folder = keptAt("pebble", version)
 const program = join(folder, "pebble")
 
-/** Starts this Pebble with its own profiles, or with the given ones. It accepts every challenge without a check. */
-export const startPebbleOf = async (profiles?: PebbleProfiles) => {
+/**
+ * Starts this Pebble with its own profiles, or with the given ones. It accepts every challenge without a check, and
+ * offers this number of alternate chains for every certificate.
+ */
+export const startPebbleOf = async (profiles?: PebbleProfiles, alternates = 0) => {
   const directory = mkdtempSync(join(tmpdir(), "acme-pebble-"))
   const { certificate, config, directoryUrl } = await writePebbleFiles(directory, undefined, profiles)
   const running = await startForeground(program, ["-config", config], {
     cwd: directory,
-    env: { PEBBLE_VA_NOSLEEP: "1", PEBBLE_VA_ALWAYS_VALID: "1", PEBBLE_WFE_NONCEREJECT: "5", PEBBLE_AUTHZREUSE: "0" },
+    env: {
+      PEBBLE_VA_NOSLEEP: "1",
+      PEBBLE_VA_ALWAYS_VALID: "1",
+      PEBBLE_WFE_NONCEREJECT: "5",
+      PEBBLE_AUTHZREUSE: "0",
+      PEBBLE_ALTERNATE_ROOTS: `${alternates}`
+    },
     ready: /ACME directory available at/
   })
   return {
