@@ -24,6 +24,7 @@ const commands = {
   kinds: async () => (await import("./commands/KindsCommand.ts")).kindsCommand,
   health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
   transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
+  guide: async () => (await import("./commands/GuideCommand.ts")).guideCommand,
   account: async () => {
     const { accountActs } = await import("../surfaces/operator/acts/AccountActs.ts")
     return (await actCommands()).actCommand(accountActs, "account")
@@ -74,11 +75,10 @@ const commands = {
 /** The sections of the commands, in the order of the help. A command that no section lists comes last. */
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
-  ["Certificates", ["account", "order", "cert", "eab", "ca", "crl", "upstream"]],
+  ["Certificates", ["guide", "account", "order", "cert", "eab", "ca", "crl", "upstream"]],
   ["Policy", ["profile", "kinds", "filter"]],
-  ["Queue", ["jobs", "worker"]],
   ["Operators", ["admin", "audit"]],
-  ["Database", ["migrate", "transfer", "nonce"]],
+  ["Queue and database", ["jobs", "worker", "migrate", "transfer", "nonce"]],
   ["Other", ["notify", "completions", "man", "help"]]
 ]
 
@@ -95,6 +95,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   kinds: "Kinds of certificates",
   health: "Check whether a running service is healthy",
   transfer: "Copy every row of every table to another database",
+  guide: "What somebody on another machine needs to get a certificate",
   account: "Accounts of ACME clients",
   eab: "Credentials for external account binding",
   admin: "Operators, their tokens and sessions",

@@ -71,7 +71,8 @@ const byCode: { readonly [code: string]: FileReason } = {
 const codeOf = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : ""
 
-const attempt = <A>(path: string, body: () => Promise<A>): Effect.Effect<A, FileUnusable> =>
+/** Runs a call about a file. A failure of the call becomes a {@link FileUnusable} that names the file. */
+export const attempt = <A>(path: string, body: () => Promise<A>): Effect.Effect<A, FileUnusable> =>
   Effect.tryPromise({
     try: body,
     catch: (cause) => new FileUnusable({ path, reason: byCode[codeOf(cause)] ?? "failed", cause })
@@ -153,17 +154,6 @@ export const replaceFile = Effect.fnUntraced(
   },
   Effect.uninterruptible
 )
-
-/**
- * Replaces the content of a file in one step. The owner and the permissions stay. A symbolic link fails with
- * `not_a_file`, because another program manages the file to which it leads.
- */
-export const rewriteFile = Effect.fnUntraced(function*(file: Pick<NewFile, "path" | "content" | "suffix">) {
-  const { gid, mode, uid } = yield* attempt(file.path, () => lstat(file.path)).pipe(
-    Effect.filterOrFail((stats) => stats.isFile(), () => new FileUnusable({ path: file.path, reason: "not_a_file" }))
-  )
-  yield* replaceFile({ ...file, mode: mode & 0o7777, owner: { uid, gid } })
-})
 
 /** Makes a folder that only its owner may enter, unless there is a folder of this name. */
 export const makeFolder = (path: string): Effect.Effect<void, FileUnusable> =>

@@ -140,7 +140,7 @@ export const make = (
     const { method } = request
     if (body !== undefined && route.post !== undefined) return route.post(postedOf(endpoint, request, body, id))
     const read = method === "HEAD" ? route.head ?? route.get : method === "GET" ? route.get : undefined
-    if (read !== undefined) return read({ endpoint, id })
+    if (read !== undefined) return read({ endpoint, id, request })
     if (shared === undefined) return new MethodNotAllowed({ allow: allowed(route).join(", ") })
     const methods = [...allowed(route), "OPTIONS"].join(", ")
     return method === "OPTIONS"

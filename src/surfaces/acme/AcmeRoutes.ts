@@ -2,13 +2,14 @@ import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { mostAlternates } from "../../domain/AlternateChain.ts"
 import { tagged } from "../../engine/http/EntityTag.ts"
-import type { Answer } from "../../engine/http/Message.ts"
+import type { Answer, Request } from "../../engine/http/Message.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { traced } from "../../engine/telemetry/Tracing.ts"
 import { byAnybody, byEither, byJwk, byKid } from "../../operations/acme/Authenticate.ts"
 import type { Payload } from "../../operations/acme/JwsChecks.ts"
 import { postAsGet } from "../../operations/acme/JwsChecks.ts"
 import type { Endpoint } from "./Endpoint.ts"
+import { guidePage } from "./GuidePage.ts"
 import * as accounts from "./handlers/AcmeAccounts.ts"
 import * as authorizations from "./handlers/AcmeAuthorizations.ts"
 import * as certificates from "./handlers/AcmeCertificates.ts"
@@ -30,11 +31,16 @@ interface Reached {
   readonly id: string
 }
 
+/** An unsigned request. */
+interface Read extends Reached {
+  readonly request: Request
+}
+
 /** The handlers of the requests for a path, by method. */
 export interface Route<R> {
-  readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
+  readonly get?: (read: Read) => Effect.Effect<Answer, Failure, R>
   /** The handler of HEAD. Present only if the answer differs from the answer to GET in more than the missing body. */
-  readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
+  readonly head?: (read: Read) => Effect.Effect<Answer, Failure, R>
   readonly post?: (posted: Posted) => Effect.Effect<Reply<R>, Failure, R>
 }
 
@@ -80,6 +86,7 @@ const alternates = Object.fromEntries(
 
 /** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
 const table = {
+  "/": { get: guidePage },
   "/directory": { get: directory, post: anybody(directory) },
   "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: anybody(() => nonce(204)) },
   "/newAccount": { post: jwk(typed(accounts.NewAccount), accounts.newAccount) },

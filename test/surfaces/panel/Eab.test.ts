@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { noScope } from "../../../src/domain/CredentialScope.ts"
+import { clientLines, unknownKey } from "../../../src/operations/ClientLines.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
-import { clientLines, unknownKey } from "../../../src/surfaces/panel/ClientLines.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, configOf, count, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
@@ -36,7 +36,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       const [, kid = ""] = /--eab-kid (\S+)/.exec(told.text) ?? []
       const [, key = ""] = /--eab-hmac-key ([\w-]{43})/.exec(told.text) ?? []
       const directory = `${config.server.base_url}/profile/other/directory`
-      const lines = clientLines({ directory, kid, hmacKey: key, names: undefined })
+      const lines = clientLines({ directory, credential: { kid, hmacKey: key }, names: undefined })
       for (const { text } of lines) assert.include(plain(told.text), `data-copy="${text}"`)
       assert.notInclude(told.text, "<html")
       for (const path of ["/ui/eab", `/ui/eab/${kid}`]) assert.notInclude((yield* ask(path, held)).text, key)
@@ -74,7 +74,11 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       for (const { externalKid, kid, profile = "default" } of [credential, imported.credential]) {
         const told = plain((yield* ask(`/ui/eab/${kid}`, held)).text)
         const directory = `${config.server.base_url}/profile/${profile}/directory`
-        const lines = clientLines({ directory, kid: externalKid ?? kid, hmacKey: unknownKey, names: undefined })
+        const lines = clientLines({
+          directory,
+          credential: { kid: externalKid ?? kid, hmacKey: unknownKey },
+          names: undefined
+        })
         for (const { text } of lines) assert.include(told.replaceAll("&#x27;", "'"), `data-copy="${text}"`)
         assert.strictEqual(told.includes("Kid of the other server"), externalKid !== undefined)
         assert.notInclude(told, Buffer.from(secret).toString("base64url"))

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { clientLines, unknownKey } from "../../../operations/ClientLines.ts"
 import * as eab from "../../../operations/operator/Eab.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import { credentialObject } from "../../../operations/operator/Objects.ts"
@@ -12,7 +13,6 @@ import {
   revokeCredential
 } from "../../operator/acts/CredentialActs.ts"
 import type { Credential } from "../../operator/acts/CredentialShape.ts"
-import { clientLines, unknownKey } from "../ClientLines.ts"
 import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
@@ -35,7 +35,7 @@ const linesOf = (
     : served.find(({ name }) => name === profile)
   if (accepting === undefined) return []
   const directory = `${server.base_url}/profile/${accepting.name}/directory`
-  return clientLines({ directory, kid: externalKid ?? kid, hmacKey, names })
+  return clientLines({ directory, credential: { kid: externalKid ?? kid, hmacKey }, names })
 }
 
 /** Returns the routes of the pages about credentials. */

@@ -1,13 +1,16 @@
-/* What to paste for each client so that it uses a credential. The same text is right for every shell of POSIX. */
+/* What to paste for each client so that it uses a profile. The same text is right for every shell of POSIX. */
 
-/** A credential, as a client is told about it. */
+/** A profile and a credential, as a client is told about them. */
 export interface Pasted {
-  /** The URL of the directory of a profile that accepts the credential. */
+  /** The URL of the directory of the profile. */
   readonly directory: string
-  /** The identifier that clients send. */
-  readonly kid: string
-  /** The HMAC key, or a word in its place. */
-  readonly hmacKey: string
+  /** The credential, if the profile requires one. */
+  readonly credential: {
+    /** The identifier that clients send. */
+    readonly kid: string
+    /** The HMAC key, or a word in its place. */
+    readonly hmacKey: string
+  } | undefined
   /** The patterns of the names that may be ordered, if there are any. */
   readonly names: ReadonlyArray<string> | undefined
 }
@@ -41,15 +44,22 @@ const scalar = (text: string): string => JSON.stringify(text)
 const caddyWord = (text: string): string =>
   isPlain(text) ? text : text.includes("`") ? `"${text.replaceAll("\"", String.raw`\"`)}"` : `\`${text}\``
 
-const certManager = ({ directory, hmacKey, kid }: Pasted): string =>
-  `apiVersion: v1
+const certManager = ({ credential, directory }: Pasted): string => {
+  const secret = credential === undefined ? "" : `apiVersion: v1
 kind: Secret
 metadata:
   name: acme-svc-eab
 stringData:
-  hmac-key: ${scalar(hmacKey)}
+  hmac-key: ${scalar(credential.hmacKey)}
 ---
-apiVersion: cert-manager.io/v1
+`
+  const binding = credential === undefined ? "" : `
+    externalAccountBinding:
+      keyID: ${scalar(credential.kid)}
+      keySecretRef:
+        name: acme-svc-eab
+        key: hmac-key`
+  return `${secret}apiVersion: cert-manager.io/v1
 kind: Issuer
 metadata:
   name: acme-svc
@@ -57,43 +67,42 @@ spec:
   acme:
     server: ${scalar(directory)}
     privateKeySecretRef:
-      name: acme-svc-account
-    externalAccountBinding:
-      keyID: ${scalar(kid)}
-      keySecretRef:
-        name: acme-svc-eab
-        key: hmac-key
+      name: acme-svc-account${binding}
     solvers:
       - http01:
           ingress: {}`
+}
 
-const caddyfile = ({ directory, hmacKey, kid }: Pasted): string =>
-  `{
-  acme_ca ${caddyWord(directory)}
+const caddyfile = ({ credential, directory }: Pasted): string => {
+  const binding = credential === undefined ? "" : `
   acme_eab {
-    key_id ${caddyWord(kid)}
-    mac_key ${caddyWord(hmacKey)}
-  }
+    key_id ${caddyWord(credential.kid)}
+    mac_key ${caddyWord(credential.hmacKey)}
+  }`
+  return `{
+  acme_ca ${caddyWord(directory)}${binding}
 }`
+}
+
+/** Returns words of a command, or nothing if there is no credential. */
+const ifBound = ({ credential }: Pasted, words: (kid: string, hmacKey: string) => string): string =>
+  credential === undefined ? "" : ` ${words(credential.kid, credential.hmacKey)}`
 
 /** Returns the texts for every client. */
 export const clientLines = (pasted: Pasted): ReadonlyArray<ClientLine> => {
-  const { directory, hmacKey, kid, names } = pasted
+  const { directory, names } = pasted
   const at = `--server ${shellWord(directory)}`
   const name = exampleOf(names)
-  const bound = `${option("--eab-kid", kid)} ${option("--eab-hmac-key", hmacKey)}`
+  const certbot = ifBound(pasted, (kid, key) => `${option("--eab-kid", kid)} ${option("--eab-hmac-key", key)}`)
+  const lego = ifBound(pasted, (kid, key) => `--eab ${option("--kid", kid)} ${option("--hmac", key)}`)
+  const acmeSh = ifBound(pasted, (kid, key) => `--eab-kid ${shellWord(kid)} --eab-hmac-key ${shellWord(key)}`)
   return [
-    { client: "certbot", text: `certbot certonly ${at} ${bound} -d ${name}` },
+    { client: "certbot", text: `certbot certonly ${at}${certbot} -d ${name}` },
     {
       client: "lego",
-      text: `lego ${at} --accept-tos --email you@example.org --eab ${option("--kid", kid)} ${
-        option("--hmac", hmacKey)
-      } --http --domains ${name} run`
+      text: `lego ${at} --accept-tos --email you@example.org${lego} --http --domains ${name} run`
     },
-    {
-      client: "acme.sh",
-      text: `acme.sh --register-account ${at} --eab-kid ${shellWord(kid)} --eab-hmac-key ${shellWord(hmacKey)}`
-    },
+    { client: "acme.sh", text: `acme.sh --register-account ${at}${acmeSh}` },
     { client: "cert-manager", text: certManager(pasted), place: "a manifest for kubectl apply" },
     { client: "Caddy", text: caddyfile(pasted), place: "the beginning of the Caddyfile" }
   ]
