@@ -98,10 +98,11 @@ const services = (globals: Globals["Service"]) =>
 
 /** Interprets the words after the program's name. */
 const interpreted = Effect.fnUntraced(function*(among: Among) {
-  const { process } = yield* Host
+  const { process, stdout } = yield* Host
   const { asks, rest } = yield* Globals
   if (asks === "version") return yield* Console.log(`acme-svc ${process.version}`)
-  if (asks === "help") return yield* showHelp(rest)
+  // Somebody who types only the name of the program wants to know what it does.
+  if (asks === "help" || (rest.length === 0 && stdout.isTerminal)) return yield* showHelp(rest)
   yield* Logging.checkVariable
   yield* Effect.provide(runWords(process.version, rest, among), silent)
 })

@@ -134,7 +134,7 @@ export const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyC
       ]
   )
 
-const about = "An ACME server for an organisation's own clients. Without a command it serves."
+const about = "An ACME server for an organisation's own clients."
 
 /** The commands, with only their summaries. */
 export const outline: CommandNode = {

@@ -87,6 +87,13 @@ describe("the page of the program", () => {
     assert.includeMembers([...grouped], root.children.map(wordOf))
   })
 
+  it("is what the name of the program alone prints on a terminal", async () => {
+    const { code, out } = await Effect.runPromise(place.run([], { columns: 100 }))
+    assert.strictEqual(code, 0)
+    assert.include(out, "acme-svc [command] [flags]")
+    assert.strictEqual((await Effect.runPromise(place.run(["--help"], { columns: 100 }))).out, out)
+  })
+
   it("lists global flags, which may be given anywhere in a command line", () => {
     for (const { aliases, name, value, words } of globalFlags) {
       for (const flag of [name, ...aliases]) {
