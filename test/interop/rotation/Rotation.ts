@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
@@ -7,23 +7,32 @@ import { freePort } from "../../support/Ports.ts"
 import type { Server } from "../../support/Server.ts"
 import { runToEnd, startServer } from "../../support/Server.ts"
 import type { Client, Names, Workplace } from "../Client.ts"
+import { apache } from "../clients/Apache.ts"
 import { certbot, certbot5 } from "../clients/Certbot.ts"
 import { lego } from "../clients/Lego.ts"
 import { runCommand } from "../Command.ts"
 import type { NameServer } from "../NameServer.ts"
 import { zone } from "../NameServer.ts"
-import { equal } from "../Saying.ts"
+import { equal, lineWith } from "../Saying.ts"
 import type { Outcome } from "../Table.ts"
 
 /*
  * A CA is replaced by one below another root, while clients renew across it (docs/revocation.md, "Replacing the CA").
- * The old root signs the new CA too, so that a client can choose the chain that its machine trusts.
+ * The old root signs the new CA too, so that a client can choose the chain that its machine trusts. At the end, the old
+ * CA is declared compromised.
  */
 
 const clients: ReadonlyArray<Client> = [certbot5, certbot, lego]
 
+/** The clients that renew by themselves when renewal information says so. */
+const asking: ReadonlyArray<Client> = [certbot5, apache]
+
 /** The programs that this play needs. */
-export const rotationCommands: ReadonlyArray<string> = [...clients.flatMap(({ commands }) => commands), "openssl"]
+export const rotationCommands: ReadonlyArray<string> = [
+  ...[...clients, ...asking].flatMap(({ commands }) => commands),
+  "curl",
+  "openssl"
+]
 
 const passing = ["--passphrase-file", "passphrase"]
 
@@ -118,7 +127,28 @@ const fetchList = async ({ baseUrl, directory }: Server, id: string): Promise<Bu
   return readFileSync(to)
 }
 
-const hostOf = (client: Client, of: string): Names => [`${of}-${client.name.replaceAll(" ", "-")}.${zone}`]
+/** What `crl list` shows. */
+interface Shown {
+  readonly items: ReadonlyArray<{ readonly issuer: string; readonly issuance?: string; readonly unlisted: number }>
+}
+
+/** Waits until OpenSSL refuses a certificate of the first CA because it is on the list. */
+const listed = async (site: Site, chain: string, host: string): Promise<void> => {
+  for (let tries = 0; tries < 60; tries++) {
+    const verdict = await judge(site, chain, "one", "ca", host).then(() => undefined, String)
+    if (verdict !== undefined) {
+      lineWith(verdict, "certificate revoked")
+      return
+    }
+    await delay(1000)
+  }
+  throw new Error("the certificate of the compromised CA is not on its list")
+}
+
+const hostOf = (
+  client: Client,
+  of: string
+): Names => [`${of}-${client.name.toLowerCase().replaceAll(" ", "-")}.${zone}`]
 
 /** Replaces the CA, and plays one client before and after it. */
 export const playRotation = async (
@@ -126,6 +156,8 @@ export const playRotation = async (
   say: (text: string) => void
 ): Promise<ReadonlyArray<Outcome>> => {
   const [home, directory] = [mkdtempSync(join(tmpdir(), "acme-rotation-")), mkdtempSync(join(tmpdir(), "acme-cas-"))]
+  // Apache gives up the rights of root and must still find its files.
+  chmodSync(home, 0o755)
   const outcomes: Array<Outcome> = []
   const [port, httpPort] = [await freePort(), await freePort()]
   try {
@@ -165,6 +197,18 @@ export const playRotation = async (
           await judge(site, client.chain(at, names, names[0]), "one", "ca", names[0])
         })
       }
+      const kept = new Map<Client, { readonly at: Workplace; readonly names: Names; readonly chain: string }>()
+      for (const client of asking) {
+        await tell(client, "issues below the CA that will be compromised", async () => {
+          const names = hostOf(client, "kept")
+          // mod_md listens at a port of its own.
+          const at = { ...workplace(site, client), alpnPort: await freePort() }
+          await client.issue(at, names)
+          const chain = client.chain(at, names, names[0])
+          await judge(site, chain, "one", "ca", names[0])
+          kept.set(client, { at, names, chain })
+        })
+      }
       const from = Date.now() + waitMillis
       const rotate = ["ca", "rotate", "--to", "next.pem", "--cross", "next-by-one.pem", "--write"]
       say(await run(directory, ...rotate, "--at", new Date(from).toISOString()))
@@ -189,6 +233,21 @@ export const playRotation = async (
           await judge(site, client.chain(at, names, names[0]), "one", "next", names[0])
         })
       }
+      const id = issuerIdOf(join(directory, "ca.pem"))
+      say(await run(directory, "crl", "compromised", id, "--yes"))
+      for (const client of asking) {
+        const one = kept.get(client)
+        if (one === undefined) continue
+        const { at, chain, names } = one
+        await tell(client, "renews what a compromised CA has signed", async () => {
+          await listed(site, chain, names[0])
+          await client.renewWhenTold?.(at, names)
+          await judge(site, client.chain(at, names, names[0]), "two", "next", names[0])
+        })
+      }
+      const [shown] = (JSON.parse(await run(directory, "crl", "list", "--json")) as Shown).items
+        .filter(({ issuer }) => issuer === id)
+      equal([shown?.issuance, shown?.unlisted], ["compromised", 0], "the CA in crl list")
     } finally {
       await server.dispose()
     }
