@@ -21,7 +21,7 @@ import { sectionsOf } from "../services/notify/NotifyRoutes.ts"
 import { serverOf } from "../services/notify/Post.ts"
 import { remoteInventory } from "../services/policy/Policies.ts"
 import { updateServerOf } from "../services/signing/relay/Relay.ts"
-import { tryKey } from "../services/signing/RemoteCa.ts"
+import { isRemote, tryKey } from "../services/signing/RemoteCa.ts"
 import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
 import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import * as Graph from "./Graph.ts"
@@ -225,12 +225,16 @@ const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Tri
   }
   if (signer.backend === "local_ca") {
     const { local_ca } = signer
-    if (local_ca.key_source === "file") return []
-    const what = `${local_ca.pkcs11.token_label || `slot ${local_ca.pkcs11.slot_id}`} of ${local_ca.pkcs11.module_path}`
+    if (!isRemote(local_ca)) return []
+    const { key_source, pkcs11, transit } = local_ca
+    const what = key_source === "pkcs11"
+      ? `${pkcs11.token_label || `slot ${pkcs11.slot_id}`} of ${pkcs11.module_path}`
+      : `${transit.mount}/${transit.key} of ${transit.address}`
+    const does = key_source === "pkcs11" ? "logs in" : "shows the key"
     return [trial(
-      `${at}.local_ca.pkcs11`,
+      `${at}.local_ca.${key_source}`,
       what,
-      Effect.as(tryKey(local_ca), "logs in; the key fits the certificate; nothing was signed")
+      Effect.as(tryKey(local_ca), `${does}; the key fits the certificate; nothing was signed`)
     )]
   }
   const { challenge_strategy, dns01 } = signer.relay

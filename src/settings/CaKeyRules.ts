@@ -8,7 +8,7 @@ type LocalCa = ProfileConfig["signer"]["local_ca"]
 type OtherCa = LocalCa["others"][string]
 
 /** The keys that say where the key of a CA is. */
-type CaKeySection = Pick<OtherCa, "key_source" | "key_path" | "key_passphrase_file" | "pkcs11">
+type CaKeySection = Pick<OtherCa, "key_source" | "key_path" | "key_passphrase_file" | "pkcs11" | "transit">
 type Source = CaKeySection["key_source"]
 
 /** Each key that belongs to one source, with the value that means that it is not set. */
@@ -21,6 +21,15 @@ const owned = {
     "pkcs11.key_label": "",
     "pkcs11.key_id": "",
     "pkcs11.pin_file": ""
+  },
+  transit: {
+    "transit.address": "",
+    "transit.mount": "transit",
+    "transit.key": "",
+    "transit.key_version": 0,
+    "transit.namespace": "",
+    "transit.token_file": "",
+    "transit.ca_path": ""
   }
 } as const
 
@@ -28,7 +37,8 @@ const sources = Object.keys(owned) as ReadonlyArray<Source>
 
 const required: { readonly [S in Source]: ReadonlyArray<string> } = {
   file: ["key_path"],
-  pkcs11: ["pkcs11.module_path", "pkcs11.pin_file"]
+  pkcs11: ["pkcs11.module_path", "pkcs11.pin_file"],
+  transit: ["transit.address", "transit.key", "transit.token_file"]
 }
 
 /** The key file of the first CA if none is configured. */
@@ -42,10 +52,15 @@ const valueOf = (section: CaKeySection, key: string): unknown =>
 
 /** Returns the key that names the key of a CA, and a text that is the same for the same key. */
 export const caKeyOf = (
-  { key_path, key_source, pkcs11 }: CaKeySection,
+  { key_path, key_source, pkcs11, transit }: CaKeySection,
   cwd: string | undefined
 ): { readonly named: string; readonly key: string } => {
   if (key_source === "file") return { named: "key_path", key: absolute(cwd, key_path) }
+  if (key_source === "transit") {
+    const { address, key, key_version, mount, namespace } = transit
+    const at = URL.canParse(address) ? new URL(address).href.replace(/\/+$/, "") : address
+    return { named: "transit", key: JSON.stringify([at, namespace, mount, key, key_version]) }
+  }
   const { key_id, key_label, module_path, slot_id, token_label } = pkcs11
   const key = [absolute(cwd, module_path), token_label, slot_id, key_label, key_id.toLowerCase()]
   return { named: "pkcs11", key: JSON.stringify(key) }

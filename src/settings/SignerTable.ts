@@ -22,6 +22,7 @@ import {
   base64Secret,
   commonName,
   country,
+  form,
   hexadecimal,
   hostPort,
   httpUrl,
@@ -29,9 +30,11 @@ import {
   normalUrl,
   orEmpty,
   path,
+  serviceUrl,
   time,
   zoneName
 } from "../engine/config/ValueForm.ts"
+import { isLoopbackHost } from "../engine/net/SocketAddress.ts"
 import { aliasName, contactUri, hmacKey } from "./AcmeForms.ts"
 
 /* The keys of signers. docs/signers.md explains how these keys work together. */
@@ -41,6 +44,29 @@ const issuerUrl: Form = {
   says: `${normalUrl.says}, which may contain {issuer}`,
   fault: (text) => normalUrl.fault(text.replaceAll(issuerMark, "issuer"))
 }
+
+/** The URL of a server that gets a secret with each request, so that no network may carry the requests in clear. */
+const privateUrl: Form = {
+  says: `${serviceUrl.says}, where http is only for this machine`,
+  fault: (text) =>
+    serviceUrl.fault(text) ?? (text.startsWith("http:") && !isLoopbackHost(new URL(text).hostname)
+      ? "must be an https URL, because the server is not on this machine"
+      : undefined)
+}
+
+/** A path of OpenBao, which is a part of URLs. */
+const enginePath: Form = form(
+  "names with `/` between them",
+  (text) => /^\w[\w.-]*(?:\/\w[\w.-]*)*$/.test(text),
+  "must be names of letters, digits, _, - and ., with / between them but not around them"
+)
+
+/** The name of a key in the Transit engine. */
+const engineKey: Form = form(
+  "letters, digits, `_`, `-` and `.`",
+  (text) => /^\w(?:[\w.-]*\w)?$/.test(text),
+  "must have letters, digits, _, - and . only, and begin and end with a letter, a digit or _"
+)
 
 const subject = Schema.Struct({
   common_name: text(
@@ -57,8 +83,8 @@ const subject = Schema.Struct({
 
 const key_source = word(
   "file",
-  { offered: ["file", "pkcs11"] },
-  "Where the key of the CA is stored: in a file, or in a PKCS#11 token such as an HSM."
+  { offered: ["file", "pkcs11", "transit"] },
+  "Where the key of the CA is stored: in a file, in a PKCS#11 token such as an HSM, or in the Transit engine of OpenBao or Vault."
 )
 
 const pkcs11 = Schema.Struct({
@@ -80,6 +106,28 @@ const cross_cert_paths = texts(
   `Files with cross-certificates of the CA, PEM: a certificate that another CA gave to the same key, followed by its chain. Clients may choose these chains. At most ${mostAlternates}.`
 )
 
+const transit = Schema.Struct({
+  address: text(
+    "",
+    orEmpty(privateUrl),
+    "URL of the server, such as https://bao.example.org:8200. Required with key_source transit."
+  ),
+  mount: text("transit", enginePath, "Path at which the Transit engine is mounted."),
+  key: text("", orEmpty(engineKey), "Name of the key in the engine. Required with key_source transit."),
+  key_version: integer(
+    0,
+    { min: 0 },
+    "Version of the key that must sign. 0: the version that belongs to the CA certificate."
+  ),
+  namespace: text("", orEmpty(enginePath), "Namespace of the engine. Empty: the root namespace."),
+  token_file: text("", orEmpty(path), "File with a token for the server. Required with key_source transit."),
+  ca_path: text(
+    "",
+    orEmpty(path),
+    "CA certificates, PEM, that are trusted for the server in addition to the public CAs."
+  )
+})
+
 const nameRule = "1 to 32 lower-case letters, digits and hyphens"
 
 /** Returns why a text cannot be the name of a CA of `others`, as a clause, or undefined if it can. */
@@ -99,6 +147,7 @@ const other = Schema.Struct({
   key_passphrase_file: text("", orEmpty(path), "File with the passphrase of the key. Empty: the key is not encrypted."),
   cross_cert_paths,
   pkcs11,
+  transit,
   state: word(
     "retired",
     { offered: otherStates },
@@ -164,6 +213,7 @@ export const signer = Schema.Struct({
     cross_cert_paths,
     key_source,
     pkcs11,
+    transit,
     subject,
     others: entries(caNames, other)
   }),

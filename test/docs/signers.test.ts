@@ -1,10 +1,12 @@
 import { X509Certificate } from "node:crypto"
-import { chmodSync, readFileSync, unlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, copyFileSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
-import { builtServer } from "../support/Databases.ts"
+import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { bodiesOf } from "../support/Documents.ts"
-import { client, gateComesBack } from "../support/Installed.ts"
+import { client, gateComesBack, gateComesBackForTokens } from "../support/Installed.ts"
+import { hasBao, startBao } from "../support/OpenBao.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
 
@@ -38,6 +40,44 @@ describe("docs/signers.md", () => {
     assert.isTrue(new X509Certificate(chain).verify(issuer.publicKey))
     session.close()
     await serving.stop()
+  })
+
+  it("has commands that make a key in OpenBao and a token for it, with which a CA then signs", async () => {
+    if (!hasBao()) return gateComesBackForTokens()
+    await builtServer()
+    const bao = await startBao()
+    try {
+      const programs = freshDirectory()
+      symlinkSync(bao.program, join(programs, "bao"))
+      const place = await Place.make({
+        PATH: `${programs}:${process.env["PATH"]}`,
+        BAO_ADDR: bao.address,
+        BAO_CACERT: bao.caPath,
+        BAO_TOKEN: bao.rootToken
+      })
+      const [policy = ""] = bodiesOf("docs/signers.md", "text").filter((body) => body.startsWith("path "))
+      writeFileSync(place.at("acme-svc.hcl"), policy)
+      for (const line of ["baoEnable", "baoKey", "baoPolicy", "baoToken"] as const) await place.succeed(line)
+      chmodSync(place.at("bao-token"), 0o600)
+      copyFileSync(bao.caPath, place.at("bao-ca.pem"))
+      const [body = ""] = bodiesOf("docs/signers.md", "toml").filter((one) =>
+        one.includes("[profiles.web.signer.local_ca.transit]")
+      )
+      const config = body.replace(/^address = .*$/m, `address = "${bao.address}"`)
+      writeFileSync(place.at("config.toml"), `[challenge]\nbypass = true\n${config}`)
+      writeFileSync(place.at("root-passphrase"), "correct horse\n", { mode: 0o600 })
+      assert.match(await place.succeed("caInit"), /^ {2}private key +in the Transit engine$/m)
+      assert.match(await place.succeed("caTestSign"), /^key ?source +transit$/im)
+      const serving = await place.serve("serve", settled)
+      const session = await AcmeSession.open(`http://localhost:${place.port}/profile/web/directory`)
+      await session.register()
+      const { chain } = await session.issue(["www.corp.example"], new Map())
+      assert.isTrue(new X509Certificate(chain).verify(new X509Certificate(readFileSync(place.at("ca.pem"))).publicKey))
+      session.close()
+      await serving.stop()
+    } finally {
+      await bao.stop()
+    }
   })
 
   it("has commands that register with a credential, and show the orders at the upstream CA", async () => {

@@ -60,6 +60,8 @@ export const runCommand = (
 export interface Foreground {
   /** Waits until `times` matching lines have been written. The default is one. */
   readonly waitFor: (pattern: RegExp, times?: number) => Promise<void>
+  /** Returns the first group of the first line that matches. Fails if no such line has been written. */
+  readonly found: (pattern: RegExp) => string
   /** How many matching lines have been written. */
   readonly count: (pattern: RegExp) => number
   readonly signal: (signal: NodeJS.Signals) => void
@@ -102,6 +104,13 @@ export const startForeground = async (
     })
   }
 
+  const found = (pattern: RegExp) => {
+    for (const line of lines) {
+      const [, group] = pattern.exec(line) ?? []
+      if (group !== undefined) return group
+    }
+    throw new Error(`${command} said nothing that matches ${pattern}`)
+  }
   const count = (pattern: RegExp) => lines.filter((line) => pattern.test(line)).length
   const waitFor = (pattern: RegExp, times = 1) =>
     new Promise<void>((resolve, reject) => {
@@ -132,7 +141,7 @@ export const startForeground = async (
     throw error
   }
   const ended = () => closed.then(() => end ?? "")
-  return { waitFor, count, ended, stop, signal: (signal) => child.kill(signal) }
+  return { waitFor, found, count, ended, stop, signal: (signal) => child.kill(signal) }
 }
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"

@@ -140,6 +140,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "signer.relay.poll_timeout_secs": { initial: 300, range: [1, 2147483647] },
   "signer.relay.dns01.propagation.delay_secs": { initial: 30, range: [0, 2147483647] },
   "signer.local_ca.pkcs11.slot_id": { initial: -1, range: atLeast(-1) },
+  "signer.local_ca.transit.key_version": { initial: 0, range: atLeast(0) },
   "signer.custom.timeout_ms": { initial: 5000, range: milliseconds },
   "signer.local_ca.leaf_validity_days": { initial: 90, range: [1, 3653] },
   "ipam.timeout_ms": { initial: 5000, range: milliseconds },
@@ -494,6 +495,20 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.pkcs11.key_label": anything,
   "signer.local_ca.pkcs11.key_id": { initial: "", good: ["", "01", "A1b2"], bad: ["1", "0x01", "a1 b2"] },
   "signer.local_ca.pkcs11.pin_file": { ...optionalPath, good: ["/run/other"] },
+  "signer.local_ca.transit.address": {
+    initial: "",
+    good: ["https://bao.example.org:8200/a/", "http://127.0.0.1:8200", "http://localhost", "http://[::1]:1"],
+    bad: ["bao.example.org:8200", "ftp://a", "https://a/?b", "http://bao.example.org", "http://10.0.0.1:8200"]
+  },
+  "signer.local_ca.transit.mount": {
+    initial: "transit",
+    good: ["a", "a/b-c/D.1"],
+    bad: ["", "/a", "a/", "a//b", "a/../b"]
+  },
+  "signer.local_ca.transit.key": { initial: "", good: ["a", "a.b-C_1"], bad: ["-a", "a-", "a/b", "a b", ".."] },
+  "signer.local_ca.transit.namespace": { initial: "", good: ["", "a/b"], bad: ["/a", "a/", "a b", "a\r\nb"] },
+  "signer.local_ca.transit.token_file": { ...optionalPath, good: ["/run/other"] },
+  "signer.local_ca.transit.ca_path": optionalPath,
   "signer.local_ca.subject.common_name": {
     initial: "ACME Service Local CA",
     good: ["x", "x".repeat(64)],

@@ -46,6 +46,18 @@ const roomOfToken = (key: string): Record<string, string> => {
   )
 }
 
+/** Returns a key of a Transit engine, of which the tested key is a part. */
+const roomOfTransit = (key: string): Record<string, string> =>
+  Object.assign(
+    {},
+    ...Object.entries({
+      key_source: "transit",
+      "transit.address": "https://bao.example.org",
+      "transit.key": "ca",
+      "transit.token_file": "/run/token"
+    }).filter(([name]) => !key.endsWith(`.${name}`)).map(([name, value]) => envWith(`signer.local_ca.${name}`, value))
+  )
+
 /** Returns variables with which every valid value of the key is accepted, so that only the tested key matters. */
 const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
@@ -53,6 +65,7 @@ const room = (key: string): Record<string, string> => ({
     : envWith("server.request_timeout_ms", 2147483647),
   ...key === "database.read_url" ? envWith("database.url", "postgres://h/d") : {},
   ...key.startsWith("signer.local_ca.pkcs11.") ? roomOfToken(key) : {},
+  ...key.startsWith("signer.local_ca.transit.") ? roomOfTransit(key) : {},
   ...key === "server.processes"
     ? { ...envWith("database.url", "postgres://h/d"), ...envWith("server.max_concurrent_requests", 256) }
     : {},

@@ -145,6 +145,10 @@ export const linesOf = {
   },
   signers: {
     encryptKey: "openssl pkcs8 -topk8 -v2 aes-256-cbc -in ca.key -out ca.encrypted.key -passout file:ca-passphrase",
+    baoEnable: "bao secrets enable transit",
+    baoKey: "bao write transit/keys/acme-ca type=ecdsa-p256",
+    baoPolicy: "bao policy write acme-svc acme-svc.hcl",
+    baoToken: "bao token create -policy acme-svc -period 24h -field token > bao-token",
     upstreamRegister: "acme-svc upstream register --profile web --eab-kid KID --eab-hmac-key-file HMAC_FILE",
     upstreamShow: "acme-svc upstream show --profile web",
     upstreamOrdersFailed: "acme-svc upstream order list --status invalid",

@@ -34,13 +34,13 @@ export const gateComesBack = (): void =>
   )
 
 /**
- * Checks that the gate runs tests with PKCS#11 modules, for which a token or a compiler is missing. The gate installs
- * both for the interop run, and then runs these tests once more.
+ * Checks that the gate runs tests with keys of a CA elsewhere, for which a token, a compiler or OpenBao is missing. The
+ * gate installs them for the interop run, and then runs these tests once more.
  */
 export const gateComesBackForTokens = (): void =>
   assert.match(
     text(".ci/run"),
-    /^steadied npm run interop$[^]*^if \[ "\$had_tokens" = false \]; then step npm test -- engine\/token [^;]+; fi$/m
+    /^steadied npm run interop$[^]*^if \[ "\$had_tokens" = false \]; then step npm test -- engine\/token services\/signing [^;]+; fi$/m
   )
 
 /** Checks that the gate verifies chains with GnuTLS and Java, which the ceremony of the interop run installs. */

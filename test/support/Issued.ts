@@ -20,6 +20,7 @@ import { freshDirectory } from "./Databases.ts"
 import type { Script } from "./Graph.ts"
 import { configOf, count, newPrivateKey, orderOf, sql, world } from "./Graph.ts"
 import { madeAt, settingsIn, signerOf } from "./LocalCa.ts"
+import { offline } from "./Offline.ts"
 import type { Making } from "./UseTests.ts"
 import { useStore } from "./UseTests.ts"
 import { useWorld } from "./UseWorld.ts"
@@ -86,7 +87,10 @@ export const useForeignSigner = (
     startsAt: madeAt,
     layer: ({ name, records, script }: Making<Omit<Script, "issue" | "profiles">>) =>
       Layer.unwrap(Effect.map(
-        Effect.provide(LocalCa.make(settingsIn(freshDirectory())), Entropy.layerSeeded("foreign")),
+        Effect.provide(
+          LocalCa.make(settingsIn(freshDirectory())),
+          Layer.merge(Entropy.layerSeeded("foreign"), offline)
+        ),
         ({ issue }) => world({ records, seed: name, revoke, ...script, issue })
       ))
   })

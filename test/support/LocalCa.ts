@@ -61,6 +61,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
     locality: ""
   },
   pkcs11: { module_path: "", token_label: "", slot_id: -1, key_label: "", key_id: "", pin_file: "" },
+  transit: { address: "", mount: "transit", namespace: "", key: "", key_version: 0, token_file: "", ca_path: "" },
   leaf_validity_days: 90,
   crl_distribution_points: [],
   crl_path: join(directory, "ca.crl"),

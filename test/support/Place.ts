@@ -13,7 +13,8 @@ import { lines, linesOf } from "./DocumentLines.ts"
 import { documents, repository } from "./Documents.ts"
 import { isFull } from "./Full.ts"
 import { startHttp01Responder } from "./Http01Responder.ts"
-import { client, gateComesBack, gateHasPostgres, postgresPrograms } from "./Installed.ts"
+import { client, gateComesBack, gateComesBackForTokens, gateHasPostgres, postgresPrograms } from "./Installed.ts"
+import { hasBao } from "./OpenBao.ts"
 import { freePort } from "./Ports.ts"
 import { watch } from "./Watchdog.ts"
 
@@ -228,7 +229,11 @@ const inFull: ReadonlyArray<Line> = Object.keys(linesOf.development) as Readonly
 
 /** Returns whether a line needs a client that is absent. */
 const isOfAbsent = (line: Line): boolean => {
-  const [, name] = /^(?:\w+=\S+ )*(certbot|curl|lego) /.exec(lines[line]) ?? []
+  const [, name] = /^(?:\w+=\S+ )*(bao|certbot|curl|lego) /.exec(lines[line]) ?? []
+  if (name === "bao" && !hasBao()) {
+    gateComesBackForTokens()
+    return true
+  }
   return (name === "certbot" || name === "curl" || name === "lego") && !client[name]
 }
 

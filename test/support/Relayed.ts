@@ -25,6 +25,7 @@ import type { World } from "./Graph.ts"
 import { callerAt, column, configOf, profileOf, signsAtOnce, sql, world } from "./Graph.ts"
 import { work } from "./Issued.ts"
 import { settingsIn } from "./LocalCa.ts"
+import { offline } from "./Offline.ts"
 
 /* Relayed orders with an upstream that a function simulates. */
 
@@ -49,7 +50,7 @@ export type Upstream = <E>(asked: Asked<E>) => Effect.Effect<Issued, CsrRejected
 /** Signs with a real CA, so that the certificate is readable. */
 export const signsByCa = (request: IssueRequest) =>
   Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(request)).pipe(
-    Effect.provide(Entropy.layerSeeded("ca")),
+    Effect.provide(Layer.merge(Entropy.layerSeeded("ca"), offline)),
     Effect.orDie
   )
 

@@ -4,11 +4,13 @@ import type { Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Entropy } from "../../src/crypto/Entropy.ts"
 import { Loops } from "../../src/engine/Loops.ts"
+import type { Web } from "../../src/engine/net/Web.ts"
 import type { Database } from "../../src/engine/sql/Database.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../src/engine/telemetry/EventLog.ts"
 import type { Backend, TestDatabase } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
+import { offline } from "./Offline.ts"
 
 /*
  * The way to write tests that are effects. Every file has services of its own, and all files run their tests in the
@@ -16,10 +18,10 @@ import { useDatabase } from "./Databases.ts"
  */
 
 /**
- * The services that every test has: randomness that the name of the test seeds, and the loops. Each test also has a log
- * that keeps its records.
+ * The services that every test has: randomness that the name of the test seeds, the loops, and a network in which nobody
+ * answers. Each test also has a log that keeps its records.
  */
-export type Given = Entropy | Loops | Scope.Scope
+export type Given = Entropy | Loops | Scope.Scope | Web
 
 /** What the layer of a test's services may use: the name, the log records and the script of the test. */
 export interface Making<S> {
@@ -33,7 +35,7 @@ export interface Making<S> {
 /** How the tests of a block run. `O` are the services from outside the test. */
 export interface Manner<A, R, S, O> {
   /** Services in addition to those that every test has. */
-  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | Loops>
+  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | Loops | Web>
   /** The epoch second at which the test's clock begins. */
   readonly startsAt?: number
   /** Runs first in every test. The body of the test gets the result. */
@@ -74,7 +76,7 @@ const testsIn = <A, R, S, O>(
           records.length = 0
           const services = Layer.provideMerge(
             own({ name, records, script }),
-            Layer.mergeAll(Entropy.layerSeeded(name), Loops.layer, layerMemory(records))
+            Layer.mergeAll(Entropy.layerSeeded(name), Loops.layer, offline, layerMemory(records))
           )
           const whole: Effect.Effect<void, unknown, O | Scope.Scope> = Effect.provide(
             Effect.flatMap(Effect.suspend(() => before(script)), body),

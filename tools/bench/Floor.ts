@@ -109,7 +109,8 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
     key_path: join(caDirectory, "ca.key"),
     key_source: "file",
     key_passphrase_file: "",
-    pkcs11: { module_path: "", token_label: "", slot_id: -1, key_label: "", key_id: "", pin_file: "" }
+    pkcs11: { module_path: "", token_label: "", slot_id: -1, key_label: "", key_id: "", pin_file: "" },
+    transit: { address: "", mount: "", namespace: "", key: "", key_version: 0, token_file: "", ca_path: "" }
   }))
   const urls = { crlDistributionPoints: [], caIssuerUrls: [] }
   const [issuerCertDer] = ca.certificates

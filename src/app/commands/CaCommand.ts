@@ -7,7 +7,7 @@ import { Entropy } from "../../crypto/Entropy.ts"
 import { importAuthority } from "../../operations/operator/authority/AuthorityAnswer.ts"
 import { requestAuthority } from "../../operations/operator/authority/AuthorityRequest.ts"
 import { signTrial } from "../../services/signing/TrialSignature.ts"
-import { caObject, certificateText, fingerprint } from "../../surfaces/cli/CeremonyText.ts"
+import { caObject, certificateText, fingerprint, placeOfKey } from "../../surfaces/cli/CeremonyText.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { escapedLines } from "../../surfaces/cli/Escaped.ts"
 import { filesFailed } from "../CommandFailed.ts"
@@ -35,10 +35,12 @@ const csrCommand = command(
       Effect.gen(function*() {
         const path = out === undefined ? undefined : yield* fromHere(out)
         const made = yield* Effect.mapError(requestAuthority(local_ca, { keyType, out: path }), filesFailed)
-        const { keyPath = "the token", keySha256, request } = made
+        const { keySha256, keySource, request } = made
         yield* Console.error(escapedLines(
           [
-            `${made.isNew ? "Made the key" : "The request is for the existing key"} in ${keyPath} (${made.keyType}).`,
+            `${made.isNew ? "Made the key" : "The request is for the existing key"} in ${
+              made.keyPath ?? placeOfKey(keySource)
+            } (${made.keyType}).`,
             `SHA-256 of the key: ${fingerprint(keySha256)}`
           ].join("\n")
         ))
@@ -90,7 +92,7 @@ const importCommand = command(
 
 const testSignCommand = command(
   "test-sign",
-  "Sign a certificate that is thrown away with the configured key, in a file or in a token, and check it. Nothing is stored. Example: acme-svc ca test-sign. Exit codes: 0, 1, 2, 3.",
+  "Sign a certificate that is thrown away with the configured key, wherever it is, and check it. Nothing is stored. Example: acme-svc ca test-sign. Exit codes: 0, 1, 2, 3.",
   {
     profile: Argument.String("profile").pipe(
       Argument.optional,

@@ -1,7 +1,12 @@
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
+import { Resolver } from "../../engine/net/Resolver.ts"
+import type { Web } from "../../engine/net/Web.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { web } from "../Graph.ts"
+import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { namedProfile } from "../NamedProfile.ts"
 import { placing } from "../Places.ts"
@@ -29,12 +34,14 @@ export type CaProfile = Pick<ProfileConfig, "name"> & Pick<ProfileConfig["signer
  */
 export const ofCa = <R>(
   profile: string | undefined,
-  program: (profile: CaProfile) => Effect.Effect<void, CommandFailed, R>,
+  program: (profile: CaProfile) => Effect.Effect<void, CommandFailed, R | Web>,
   flag?: string
 ) =>
   Effect.gen(function*() {
     const loaded = yield* Settings.loaded
-    const { profiles } = loaded.config
+    const { config } = loaded
+    const { profiles } = config
+    const { process: { version } } = yield* Host
     const usual = profiles.some(({ name }) => name === usualProfile) ? usualProfile : undefined
     const { name, signer } = yield* namedProfile(loaded, profile ?? usual, flag)
     if (signer.backend !== "local_ca") {
@@ -45,6 +52,8 @@ export const ofCa = <R>(
     }
     yield* program({ name, local_ca: signer.local_ca }).pipe(
       Effect.catchTag("CommandFailed", placing(loaded)),
-      Effect.provide(Logging.quiet(loaded))
+      Effect.provide(Logging.quiet(loaded)),
+      // The key may be in another server.
+      Effect.provide(Layer.provide(web(config, version), Resolver.layer(config.dns.resolver)))
     )
   })

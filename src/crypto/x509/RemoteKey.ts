@@ -21,11 +21,12 @@ export interface AskedSignature {
 
 /**
  * Returns the key for the public key of a certificate. `ask` returns the signature in the form of X.509: for an
- * elliptic curve the DER of r and s, for RSA that of PKCS#1 v1.5.
+ * elliptic curve the DER of r and s, for RSA that of PKCS#1 v1.5. `misfit` runs if a signature does not fit the key.
  */
 export const makeRemoteKey = (
   publicKey: KeyObject,
-  ask: (asked: AskedSignature) => Effect.Effect<Uint8Array, NotSigned>
+  ask: (asked: AskedSignature) => Effect.Effect<Uint8Array, NotSigned>,
+  misfit: Effect.Effect<void> = Effect.void
 ): Result.Result<CaKey, UnsupportedIssuer> =>
   Result.map(signatureAlgorithm(publicKey), ({ digest: digestName, identifier }) => ({
     spki: publicKey.export({ type: "spki", format: "der" }),
@@ -37,7 +38,7 @@ export const makeRemoteKey = (
           digestName,
           digest: hash(digestName, data, "buffer")
         }),
-        (signature) => verified({ data, digestName, publicKey, signature })
+        (signature) => Effect.tapError(verified({ data, digestName, publicKey, signature }), () => misfit)
       )
   }))
 

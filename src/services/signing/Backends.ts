@@ -65,6 +65,9 @@ interface Maker {
   readonly check: (settings: SigningProfile["signer"]) => Effect.Effect<unknown, AccountUnusable | CaFilesUnusable>
 }
 
+/** A signer that is asked for its trouble may wait for another server. The others do not wait for it. */
+const troublesAtOnce = 16
+
 /** All kinds of backends, by their words in `signer.backend`. */
 const makers: { readonly [B in SignerBackend]: Maker } = {
   custom: { make: ({ signer }) => Custom.make(signer.custom), check: () => Effect.void },
@@ -215,7 +218,7 @@ export const layer = (
         troubles: Effect.map(
           Effect.forEach(byProfile, ([profile, { trouble }]) =>
             Effect.map(trouble ?? Effect.succeed(undefined), (found) =>
-              [profile, found] as const)),
+              [profile, found] as const), { concurrency: troublesAtOnce }),
           (found) =>
             new Map(found)
         ),

@@ -15,19 +15,24 @@ import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { emit } from "../../domain/words/Log.ts"
 import type { FileUnusable } from "../../engine/host/KeyFile.ts"
 import { readSecretFile, readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
+import type { TransitSettings } from "../../engine/net/Transit.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { TokenSettings } from "../../engine/token/Token.ts"
+
+/** Where a key is that never is in this process: in a PKCS#11 token, or in the Transit engine of another server. */
+export type RemoteSource = "pkcs11" | "transit"
 
 /** Where the certificate and the key of a CA are. */
 export interface CaKeySettings {
   /** The section that has these keys. Absent for `signer.local_ca`. */
   readonly section?: string
   readonly cert_path: string
-  readonly key_source: "file" | "pkcs11"
+  readonly key_source: "file" | RemoteSource
   readonly key_path: string
   /** The file with the passphrase of the key. Empty if the key is not encrypted. */
   readonly key_passphrase_file: string
   readonly pkcs11: TokenSettings
+  readonly transit: TransitSettings
 }
 
 const ownSection = "signer.local_ca"

@@ -1,14 +1,17 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { CaKey } from "../../crypto/x509/CaKey.ts"
 import { makeCaKey } from "../../crypto/x509/CaKey.ts"
-import { readCaKey } from "../../crypto/x509/CaMaterial.ts"
+import { loadCa, readCaKey } from "../../crypto/x509/CaMaterial.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { generateKey, privateKeyPem } from "../../crypto/x509/SelfSigned.ts"
 import type { NewFile } from "../../engine/host/KeyFile.ts"
 import { isTaken } from "../../engine/host/KeyFile.ts"
+import { Web } from "../../engine/net/Web.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
 import { CaFilesUnusable, passphraseOf, readIfPresent } from "./CaFiles.ts"
 import { findTokenKey } from "./TokenKey.ts"
+import { findTransitKey } from "./TransitKey.ts"
 
 /* The place that the configuration gives to the key of a CA, before the CA has a certificate. */
 
@@ -33,9 +36,29 @@ const inToken = ({ pkcs11 }: CaFileSettings): Effect.Effect<CaKey, CaFilesUnusab
         : { detail: `signer.local_ca.pkcs11: the token has ${error.detail}.` }
     ))
 
-/** Returns the key of a CA, wherever it is. A key in a file may be absent; a key in a token must be there. */
-export const findCaKey = (settings: CaFileSettings): Effect.Effect<CaKey | undefined, CaFilesUnusable> =>
-  settings.key_source === "file" ? inFile(settings) : inToken(settings)
+/** Of several versions, the one that the certificate belongs to is meant, if there is a certificate. */
+const inTransit = ({ cert_path, transit }: CaFileSettings): Effect.Effect<CaKey, CaFilesUnusable, Web> =>
+  Effect.gen(function*() {
+    const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
+    const ca = certificate === undefined ? undefined : Result.getOrUndefined(loadCa(certificate.text, undefined))
+    const known = ca?.publicKey.export({ type: "spki", format: "der" })
+    return yield* Effect.mapError(findTransitKey(yield* Web, transit, known), (error) =>
+      new CaFilesUnusable(
+        error._tag === "TransitFailed"
+          ? { detail: `signer.local_ca.transit: ${error.detail}.`, mayPass: !error.isFault }
+          : { detail: `signer.local_ca.transit: the server has ${error.detail}.` }
+      ))
+  })
+
+const finders: {
+  readonly [S in CaFileSettings["key_source"]]: (
+    settings: CaFileSettings
+  ) => Effect.Effect<CaKey | undefined, CaFilesUnusable, Web>
+} = { file: inFile, pkcs11: inToken, transit: inTransit }
+
+/** Returns the key of a CA, wherever it is. A key in a file may be absent; a key elsewhere must be there. */
+export const findCaKey = (settings: CaFileSettings): Effect.Effect<CaKey | undefined, CaFilesUnusable, Web> =>
+  finders[settings.key_source](settings)
 
 /** A key that exists only in the memory of this process, and the file that it belongs in. */
 export interface NewCaKey {

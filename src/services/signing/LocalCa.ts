@@ -3,13 +3,14 @@ import * as Result from "effect/Result"
 import type { Entropy } from "../../crypto/Entropy.ts"
 import { issuingAt } from "../../domain/IssuerState.ts"
 import { emit } from "../../domain/words/Log.ts"
+import type { Web } from "../../engine/net/Web.ts"
 import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
 import { CaFilesUnusable, check as checkFiles, generateIfAbsent, isSuppliedRoot } from "./CaFiles.ts"
 import type { ConfiguredCa, LocalCaSettings } from "./ConfiguredCas.ts"
 import { casOf } from "./ConfiguredCas.ts"
 import { readCrosses } from "./CrossCertificates.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
-import { checkRemote } from "./RemoteCa.ts"
+import { checkRemote, isRemote } from "./RemoteCa.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 import type { SigningIssuer } from "./SigningIssuer.ts"
@@ -35,7 +36,7 @@ const refuseSameKey = Effect.fnUntraced(
 )
 
 const checkOne = Effect.fnUntraced(function*({ name, settings }: ConfiguredCa) {
-  const ca = yield* settings.key_source === "file" ? checkFiles(settings) : checkRemote(settings)
+  const ca = yield* isRemote(settings) ? checkRemote(settings) : checkFiles(settings)
   if (ca === undefined && name !== undefined) {
     const detail = `signer.local_ca.others.${name}: ${settings.cert_path} and ${settings.key_path} do not exist.`
     return yield* new CaFilesUnusable({ detail, isOutside: true })
@@ -89,7 +90,7 @@ const makeOthers = Effect.fnUntraced(function*(others: ReadonlyArray<ConfiguredC
  * Makes the signer of a section. If the first CA does not exist, makes that CA first. The signer issues with the CA
  * whose time has come last.
  */
-export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
+export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy | Web> =>
   Effect.gen(function*() {
     yield* generateIfAbsent(settings)
     const [one, ...rest] = casOf(settings)

@@ -9,6 +9,7 @@ import { makeCrlSigner } from "../../crypto/x509/Crl.ts"
 import { makeLeafIssuer, serialFrom, validityWindow } from "../../crypto/x509/Leaf.ts"
 import { lintLeaf } from "../../crypto/x509/Lint.ts"
 import { emit } from "../../domain/words/Log.ts"
+import type { Web } from "../../engine/net/Web.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { SigningCa } from "./CaFiles.ts"
 import { CaFilesUnusable, endedText, loadForSigning, sectionOf } from "./CaFiles.ts"
@@ -17,7 +18,7 @@ import { urlsOf } from "./ConfiguredCas.ts"
 import { chainsFor, readCrosses } from "./CrossCertificates.ts"
 import * as IssuedCrl from "./IssuedCrl.ts"
 import { permittedCommonName } from "./PermittedNames.ts"
-import { loadRemote } from "./RemoteCa.ts"
+import { isRemote, loadRemote } from "./RemoteCa.ts"
 import type { CrlIssuer, DirectSigner } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 
@@ -37,10 +38,10 @@ export interface SigningIssuer {
  * Makes the signer of one CA whose files exist. The parts of a leaf that depend only on the issuer are encoded once.
  * Each leaf is read back and linted before it is returned.
  */
-export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFilesUnusable, Entropy> =>
+export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFilesUnusable, Entropy | Web> =>
   Effect.gen(function*() {
     const entropy = yield* Entropy
-    const signing: SigningCa = yield* settings.key_source === "file" ? loadForSigning(settings) : loadRemote(settings)
+    const signing: SigningCa = yield* isRemote(settings) ? loadRemote(settings) : loadForSigning(settings)
     const { ca, key } = signing
     const urls = {
       crlDistributionPoints: urlsOf(settings.crl_distribution_points, ca.issuerId),

@@ -23,21 +23,21 @@ const keyOver = (token: Token, publicKey: CaMaterial["publicKey"]): Result.Resul
       ))
 
 /**
- * Returns the key in the token that belongs to the public key of a certificate, and the token itself. The token is
+ * Returns the key in the token that belongs to the public key of a certificate, and the token as its source. The token is
  * opened when it is first needed. A token with another key signs nothing.
  */
 export const makeTokenKey = (
   settings: TokenSettings,
   publicKey: CaMaterial["publicKey"],
   limits?: TokenLimits
-): Result.Result<{ readonly key: CaKey; readonly token: Token }, UnsupportedIssuer> => {
+): Result.Result<{ readonly key: CaKey; readonly source: Token }, UnsupportedIssuer> => {
   const spki = publicKey.export({ type: "spki", format: "der" })
-  const token = makeToken(
+  const source = makeToken(
     settings,
     (key) => sameBytes(spkiOf(key), spki) ? undefined : "the key of the token and the CA certificate do not match",
     limits
   )
-  return Result.map(keyOver(token, publicKey), (key) => ({ key, token }))
+  return Result.map(keyOver(source, publicKey), (key) => ({ key, source }))
 }
 
 /** Opens the token, and returns the key that the settings name, whatever its public key is. */

@@ -7,10 +7,11 @@ import { leafContent } from "../../crypto/x509/LeafContent.ts"
 import { lintLeaf } from "../../crypto/x509/Lint.ts"
 import { nameConstraintsViolation } from "../../crypto/x509/NameConstraints.ts"
 import { generateKey } from "../../crypto/x509/SelfSigned.ts"
+import type { Web } from "../../engine/net/Web.ts"
 import { currentSeconds, lifeMillis } from "../../engine/Time.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
 import { CaFilesUnusable, openFiles } from "./CaFiles.ts"
-import { openRemote } from "./RemoteCa.ts"
+import { isRemote, openRemote } from "./RemoteCa.ts"
 
 /** A signature that the configured key gave for a certificate that nobody gets. */
 export interface TrialSignature {
@@ -34,9 +35,9 @@ const nameUnder = ({ nameConstraints }: CaMaterial): string =>
  * Signs a certificate for a key that is thrown away, with the configured key, and checks it as every leaf is checked.
  * Nothing is stored, and the service need not run.
  */
-export const signTrial = (settings: CaFileSettings): Effect.Effect<TrialSignature, CaFilesUnusable, Entropy> =>
+export const signTrial = (settings: CaFileSettings): Effect.Effect<TrialSignature, CaFilesUnusable, Entropy | Web> =>
   Effect.gen(function*() {
-    const { ca, key } = yield* settings.key_source === "file" ? openFiles(settings) : openRemote(settings)
+    const { ca, key } = yield* isRemote(settings) ? openRemote(settings) : openFiles(settings)
     const unusable = (detail: string, mayPass = false) =>
       new CaFilesUnusable({ detail: `signer.local_ca: the trial signature failed: ${detail}.`, mayPass })
     const [issuerCertDer = new Uint8Array()] = ca.certificates

@@ -70,13 +70,17 @@ const rootText = ({ root, rootFiles }: MadeRoot): string =>
     ["private key", `${rootFiles.key}, encrypted with the passphrase`]
   ])
 
-const issuingText = ({ certPath, isKeyEncrypted, issuing, keyPath }: MadeAuthority): string =>
+/** Returns where a key is that is in no file. */
+export const placeOfKey = (keySource: MadeAuthority["keySource"]): string =>
+  keySource === "transit" ? "the Transit engine" : "the token"
+
+const issuingText = ({ certPath, isKeyEncrypted, issuing, keyPath, keySource }: MadeAuthority): string =>
   certificateText("Issuing CA", issuing, [
     ["certificate", `${certPath}, followed by the root`],
     [
       "private key",
       keyPath === undefined
-        ? "in the token"
+        ? `in ${placeOfKey(keySource)}`
         : `${keyPath}, ${isKeyEncrypted ? "encrypted with the configured passphrase" : "not encrypted"}`
     ]
   ])

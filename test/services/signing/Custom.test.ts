@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Clock, Effect, Redacted, Result } from "effect"
+import { Clock, Effect, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -24,6 +24,7 @@ import { newPrivateKey } from "../../support/Graph.ts"
 import { kindOf } from "../../support/Kinds.ts"
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { longEnough } from "../../support/LongEnough.ts"
+import { offline } from "../../support/Offline.ts"
 import { makeCa } from "../../support/Openssl.ts"
 import { shellScript } from "../../support/Script.ts"
 
@@ -46,7 +47,7 @@ const request = issueRequest(["a.example", "*.b.example"])
 /** Makes a chain that a CA of the test signs for a request. */
 const chainFor = (asked: IssueRequest) =>
   Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(asked)).pipe(
-    Effect.provide(Entropy.layer),
+    Effect.provide(Layer.merge(Entropy.layer, offline)),
     Effect.map(({ chain }) => chain)
   )
 

@@ -1,4 +1,4 @@
-import { Effect, Result } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { X509Certificate } from "node:crypto"
@@ -19,6 +19,7 @@ import { eventsOf } from "../../support/Graph.ts"
 import { kindOf, usualKind } from "../../support/Kinds.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
+import { offline } from "../../support/Offline.ts"
 import { effectProp } from "../../support/Property.ts"
 import { useTests } from "../../support/UseTests.ts"
 
@@ -254,7 +255,7 @@ describe("the validity of a leaf", () => {
       const kind = { ...usualKind, validitySeconds: validityDays * daySeconds }
       const caEnd = madeAt + caDays * daySeconds
       supply(settings, foreignCa({ name: "Root", notBefore: madeAt - 60, notAfter: caEnd }))
-      const signer = yield* Effect.provide(LocalCa.make(settings), Entropy.layer)
+      const signer = yield* Effect.provide(LocalCa.make(settings), Layer.merge(Entropy.layer, offline))
       const made = yield* Effect.result(
         Effect.provide(
           signer.issue(issueRequest(names, { kind, notBefore: at(fromDay), notAfter: at(toDay) })),

@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, unlinkSync, w
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Entropy } from "../../../src/crypto/Entropy.ts"
+import type { Web } from "../../../src/engine/net/Web.ts"
 import { generateIfAbsent } from "../../../src/services/signing/CaFiles.ts"
 import type { LocalCaSettings } from "../../../src/services/signing/ConfiguredCas.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
@@ -68,7 +69,7 @@ const importKey = (path: string, id: string) =>
     "1234"
   ])
 
-const tokenTest = (name: string, body: () => Effect.Effect<void, unknown, Entropy>) =>
+const tokenTest = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Web>) =>
   test(name, () => hasToken ? body() : Effect.sync(gateComesBackForTokens))
 
 const names = ["a.example.com"]

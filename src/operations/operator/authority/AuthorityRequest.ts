@@ -23,7 +23,8 @@ export interface AuthorityRequest {
   readonly keyType: string
   /** The SHA-256 of the SubjectPublicKeyInfo, which both sides compare. */
   readonly keySha256: string
-  /** The file of the key. Undefined if the key is in a token. */
+  readonly keySource: CaFileSettings["key_source"]
+  /** The file of the key. Undefined if the key is elsewhere. */
   readonly keyPath: string | undefined
   /** Whether the key was made for this request. */
   readonly isNew: boolean
@@ -85,6 +86,7 @@ export const requestAuthority = Effect.fnUntraced(function*(
     request,
     keyType: keyName(key.spki),
     keySha256: sha256(key.spki),
+    keySource: key_source,
     keyPath: key_source === "file" ? key_path : undefined,
     isNew: made !== undefined
   }

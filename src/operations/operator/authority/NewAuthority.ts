@@ -52,7 +52,8 @@ export interface MadeRoot {
 /** A root that was made, and the issuing CA below it. */
 export interface MadeAuthority extends MadeRoot {
   readonly issuing: CaFacts
-  /** The file of the issuing CA's key, or undefined if the key is in a token. */
+  readonly keySource: CaFileSettings["key_source"]
+  /** The file of the issuing CA's key, or undefined if the key is elsewhere. */
   readonly keyPath: string | undefined
   readonly isKeyEncrypted: boolean
   readonly certPath: string
@@ -185,7 +186,7 @@ export const makeAuthority = Effect.fnUntraced(function*(
   const keyType = asked.keyType ?? settings.key_type
   const entropy = yield* Entropy
   const subjects = yield* subjectsOf(settings, asked.rootName)
-  // A key of a token must be there before the root is made.
+  // A key that is in no file must be there before the root is made.
   const present = yield* findCaKey(settings)
   const own = present === undefined ? yield* makeCaKeyFile(settings, keyType) : undefined
   const { above, files, made, pem } = yield* newRoot(asked, subjects.root, keyType, passphrase)
@@ -205,6 +206,7 @@ export const makeAuthority = Effect.fnUntraced(function*(
   const result: MadeAuthority = {
     ...made,
     issuing: yield* factsOf(der),
+    keySource: settings.key_source,
     keyPath: own?.file.path,
     isKeyEncrypted: own !== undefined && settings.key_passphrase_file !== "",
     certPath: settings.cert_path

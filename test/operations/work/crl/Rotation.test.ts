@@ -48,7 +48,7 @@ const otherIn = (
   const [cert_path, key_path] = [join(directory, `${name}.pem`), join(directory, `${name}.key`)]
   writeFileSync(cert_path, made.certificatePem)
   writeFileSync(key_path, keyPem(made.key), { mode: 0o600 })
-  const { key_passphrase_file, key_source, pkcs11 } = settingsIn(directory)
+  const { key_passphrase_file, key_source, pkcs11, transit } = settingsIn(directory)
   return {
     cert_path,
     key_path,
@@ -56,6 +56,7 @@ const otherIn = (
     key_passphrase_file,
     pkcs11,
     cross_cert_paths: [],
+    transit,
     state: "retired",
     from: "",
     crl_path: "",

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -14,6 +14,7 @@ import { csrOf, dns, pem, sanOf } from "../../../crypto/Pki.ts"
 import { freshDirectory } from "../../../support/Databases.ts"
 import { newPrivateKey } from "../../../support/Graph.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { offline } from "../../../support/Offline.ts"
 import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
@@ -60,7 +61,7 @@ const failureOf = (...parameters: Parameters<typeof relayed>) =>
 describe("an order at the upstream", () => {
   const chainFor = (asked: IssueRequest) =>
     Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(asked)).pipe(
-      Effect.provide(Entropy.layerSeeded("ca")),
+      Effect.provide(Layer.merge(Entropy.layerSeeded("ca"), offline)),
       Effect.map(({ chain }) => chain),
       Effect.orDie
     )
