@@ -1,3 +1,4 @@
+import { lackedMlDsa } from "../crypto/keys/MlDsa.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import { absolute } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
@@ -101,7 +102,13 @@ export const caKeyFindings = (subject: Subject): ReadonlyArray<Finding> => {
         [first, local_ca, firstKeyPath],
         ...Object.entries(local_ca.others).map(([other, ca]) => [`${first}.others.${other}`, ca, ""] as const)
       ]
-      return all.flatMap(([section, ca, unsetKeyPath]) => {
+      const lacked = lackedMlDsa(local_ca.key_type)
+      const lacks: ReadonlyArray<Finding> = lacked === undefined ? [] : [{
+        key: written(`${first}.key_type`),
+        message: `names ${local_ca.key_type}, a kind of key that this Node.js does not have; Node.js 24 has it`,
+        involves: ["local_ca.key_type", "backend"].map((key) => written(`profiles.${name}.signer.${key}`))
+      }]
+      return lacks.concat(all.flatMap(([section, ca, unsetKeyPath]) => {
         const at = section === first ? (key: string) => written(`${section}.${key}`) : inTable(subject, section)
         const { key_source, pkcs11 } = ca
         const finding = (key: string, message: string, ...more: ReadonlyArray<string>): Finding => ({
@@ -141,7 +148,7 @@ export const caKeyFindings = (subject: Subject): ReadonlyArray<Finding> => {
             ]
             : []
         ]
-      })
+      }))
     }
   )
 }

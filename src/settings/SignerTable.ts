@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { caKeyTypes } from "../crypto/x509/SelfSigned.ts"
 import { mostAlternates } from "../domain/AlternateChain.ts"
 import { issuerMark, otherStates } from "../domain/IssuerState.ts"
 import { signerBackends } from "../domain/SignerBackend.ts"
@@ -186,8 +187,8 @@ export const signer = Schema.Struct({
     ),
     key_type: word(
       "ecdsa-p256",
-      { offered: ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"] },
-      "Kind of a key that the service makes. It has no effect on an existing key."
+      { offered: caKeyTypes },
+      "Kind of a key that the service makes. It has no effect on an existing key. Few programs verify ML-DSA."
     ),
     leaf_validity_days: integer(90, { min: 1, max: 3653 }, "Lifetime of issued certificates."),
     crl_path: text(

@@ -483,7 +483,15 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.cert_path": paths("ca.pem"),
   "signer.local_ca.key_path": paths("ca.key"),
   "signer.local_ca.key_passphrase_file": optionalPath,
-  "signer.local_ca.key_type": oneOf("ecdsa-p256", ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"]),
+  "signer.local_ca.key_type": oneOf("ecdsa-p256", [
+    "ecdsa-p256",
+    "ecdsa-p384",
+    "rsa-2048",
+    "rsa-3072",
+    "rsa-4096",
+    "ml-dsa-65",
+    "ml-dsa-87"
+  ]),
   "signer.local_ca.crl_path": paths("ca.crl"),
   "signer.local_ca.crl_der_path": optionalPath,
   "signer.local_ca.crl_distribution_points": normalUrls,

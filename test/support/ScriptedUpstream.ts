@@ -33,7 +33,7 @@ const base64url = (content: string | Uint8Array): string => Buffer.from(content)
  * advance while a thread signs.
  */
 export const accountKey: Effect.Effect<RequestKey> = Effect.map(
-  Effect.orDie(readRequestKey(privateKeyPem(privateKey))),
+  Effect.orDie(Effect.flatMap(privateKeyPem(privateKey), readRequestKey)),
   (key) => ({
     ...key,
     sign: (header, payload) =>

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
+import { caKeyTypes } from "../../crypto/x509/SelfSigned.ts"
 import { Resolver } from "../../engine/net/Resolver.ts"
 import type { Web } from "../../engine/net/Web.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
@@ -17,10 +17,8 @@ import { choiceFlag, optional, optionalText } from "./Flags.ts"
 
 export const profileFlag = optionalText("profile", "The profile. Without it, default, or the only one.")
 
-const keyTypes: ReadonlyArray<CaKeyType> = ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"]
-
 /** Makes the flag for the kind of a new key. */
-export const keyTypeFlag = (text: string) => optional(choiceFlag("key-type", keyTypes), text)
+export const keyTypeFlag = (text: string) => optional(choiceFlag("key-type", caKeyTypes), text)
 
 /** The profile that a command means if it names none and there are several. */
 const usualProfile = "default"

@@ -63,6 +63,15 @@ export const importMlDsa = (set: MlDsa, spki: Uint8Array): KeyObject | undefined
   }
 }
 
+/**
+ * Returns the name of the parameter set of a key that the runtime does not have, such as `ML-DSA-65`. Returns undefined
+ * if the runtime has it, or if the key is of another kind. `name` is what `keyName` returns.
+ */
+export const lackedMlDsa = (name: string): MlDsa["algorithm"] | undefined => {
+  const set = mlDsa.find((one) => one.name === name)
+  return set === undefined || isMlDsaSupported(set) ? undefined : set.algorithm
+}
+
 const supported = new Map<MlDsa, boolean>()
 
 /** Returns whether the runtime can verify signatures of a parameter set: Node.js 22 cannot. */

@@ -5,7 +5,7 @@ import type { CaKey, NotSigned, UnsupportedIssuer } from "./CaKey.ts"
 import { signCertificate, subjectKeyIdentifier } from "./Leaf.ts"
 import { permittedNames } from "./NameConstraints.ts"
 import { extension, relativeName } from "./Part.ts"
-import type { CaKeyType, CertificatePair } from "./SelfSigned.ts"
+import type { CaKeyType, CertificatePair, KeyEncryption } from "./SelfSigned.ts"
 import { generateSelfSigned } from "./SelfSigned.ts"
 
 /** Generates a CA (docs/decisions/local-ca.md, "Files"). This is done rarely, so its speed does not matter. */
@@ -36,16 +36,16 @@ const VALIDITY_DAYS = 3653
  * Returns a new self-signed CA. `now` is in epoch seconds, and `serial` comes from `serialFrom`. If there is a
  * passphrase, the key is encrypted with it.
  */
-export const generateCa = ({ keyType, now, passphrase, serial, subject }: {
+export const generateCa = ({ encryption, keyType, now, serial, subject }: {
   readonly keyType: CaKeyType
-  readonly passphrase?: string | undefined
+  readonly encryption?: KeyEncryption | undefined
   readonly subject: CaSubject
   readonly now: number
   readonly serial: Uint8Array
 }): Effect.Effect<CertificatePair, NotSigned | UnsupportedIssuer> =>
   generateSelfSigned({
     keyType,
-    passphrase,
+    encryption,
     now,
     serial,
     validityDays: VALIDITY_DAYS,

@@ -5,6 +5,7 @@ import type { KeyObject } from "node:crypto"
 import { createPublicKey, sign } from "node:crypto"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence } from "../asn1/DerWriter.ts"
+import { mlDsa } from "../keys/MlDsa.ts"
 
 /*
  * The key of a CA, wherever it is stored. Whoever signs with it does not know whether it is in a file, in a token or in
@@ -29,9 +30,12 @@ export interface CaKey {
   readonly sign: (data: Uint8Array) => Effect.Effect<Uint8Array, NotSigned>
 }
 
-/** How a key signs: the name of the digest for `node:crypto`, and the AlgorithmIdentifier as DER. */
+/**
+ * How a key signs: the name of the digest for `node:crypto`, or null if the algorithm has a digest of its own, and the
+ * AlgorithmIdentifier as DER.
+ */
 export interface SignatureAlgorithm {
-  readonly digest: "sha256" | "sha384"
+  readonly digest: "sha256" | "sha384" | null
   readonly identifier: Uint8Array
 }
 
@@ -42,13 +46,26 @@ const RSA: SignatureAlgorithm = {
 const P256: SignatureAlgorithm = { digest: "sha256", identifier: sequence(oid("1.2.840.10045.4.3.2")) }
 const P384: SignatureAlgorithm = { digest: "sha384", identifier: sequence(oid("1.2.840.10045.4.3.3")) }
 
-/** Returns the algorithm for a public or a private key: P-256 and RSA sign with SHA-256, P-384 with SHA-384. */
+/** The parameter sets of ML-DSA that a CA may have. Its signatures have no parameters (RFC 9881 section 3). */
+const ofMlDsa = new Map(
+  mlDsa.filter(({ name }) => name !== "ml-dsa-44").map((set): [string, SignatureAlgorithm] => [
+    set.name,
+    { digest: null, identifier: sequence(oid(set.oid)) }
+  ])
+)
+
+/**
+ * Returns the algorithm for a public or a private key: P-256 and RSA sign with SHA-256, P-384 with SHA-384, and
+ * ML-DSA-65 and ML-DSA-87 without another digest.
+ */
 export const signatureAlgorithm = (key: KeyObject): Result.Result<SignatureAlgorithm, UnsupportedIssuer> => {
   const family = key.asymmetricKeyType
   const curve = key.asymmetricKeyDetails?.namedCurve
   if (family === "rsa") return Result.succeed(RSA)
   if (family === "ec" && curve === "prime256v1") return Result.succeed(P256)
   if (family === "ec" && curve === "secp384r1") return Result.succeed(P384)
+  const found = ofMlDsa.get(family ?? "")
+  if (found !== undefined) return Result.succeed(found)
   return Result.fail(new UnsupportedIssuer({ detail: `a ${family ?? "secret"} key${curve ? ` on ${curve}` : ""}` }))
 }
 
@@ -57,7 +74,7 @@ export const makeCaKey = (privateKey: KeyObject): Result.Result<CaKey, Unsupport
   Result.map(signatureAlgorithm(privateKey), (algorithm) => ({
     spki: createPublicKey(privateKey).export({ type: "spki", format: "der" }),
     algorithm: algorithm.identifier,
-    // A P-256 signature costs less than moving the work to another thread. RSA and P-384 signatures take hundreds of
+    // A P-256 signature costs less than moving the work to another thread. Other signatures take hundreds of
     // microseconds. On this thread, they would delay every other request.
     sign: algorithm === P256 ? inline(privateKey, algorithm) : pooled(privateKey, algorithm)
   }))

@@ -6,6 +6,8 @@ import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import type { PemBlock } from "../asn1/Pem.ts"
 import { encodePem, splitPem } from "../asn1/Pem.ts"
 import { sha256 } from "../Digest.ts"
+import { keyName } from "../keys/KeyName.ts"
+import { lackedMlDsa, mlDsaOf } from "../keys/MlDsa.ts"
 import { basicConstraintsOf } from "./CaForm.ts"
 import type { CaKey } from "./CaKey.ts"
 import { makeCaKey } from "./CaKey.ts"
@@ -67,7 +69,7 @@ export interface CaMaterial {
 }
 
 /** The kinds of keys with which a CA signs. */
-type KeyForm = "ecdsa-p256" | "ecdsa-p384" | "rsa"
+type KeyForm = "ecdsa-p256" | "ecdsa-p384" | "rsa" | "ml-dsa-65" | "ml-dsa-87"
 
 /**
  * Reads a CA from the text of its certificates. {@link datesFault}, not this function, checks whether the CA is valid
@@ -134,6 +136,8 @@ export const datesFault = (
     }`
     : undefined
 
+const lackedText = (lacked: string): string => `an ${lacked} key, which this Node.js does not have (Node.js 24 has it)`
+
 const unusable = (detail: string) => Result.fail(new CaUnusable({ detail }))
 
 interface Loaded {
@@ -157,6 +161,8 @@ const readCertificates = (pem: string): Result.Result<ReadonlyArray<Loaded>, CaU
       const certificate = new X509Certificate(der)
       return { certificate, publicKey: certificate.publicKey }
     })
+    const lacked = lackedMlDsa(keyName(fields.success.spki))
+    if (lacked !== undefined) return unusable(`certificate ${i + 1} of the certificate file has ${lackedText(lacked)}`)
     if (Result.isFailure(x509)) return unusable(`certificate ${i + 1} of the certificate file is not decodable`)
     loaded.push({ der, fields: fields.success, x509: x509.success.certificate })
   }
@@ -171,7 +177,10 @@ const readKeyType = (key: KeyObject, whose: string): Result.Result<KeyForm, CaUn
   if (family === "ec") {
     return unusable(`${whose} key is on the unsupported curve ${namedCurve ?? "given by parameters"}`)
   }
-  if (family !== "rsa") return unusable(`${whose} key is of the unsupported type ${family ?? "secret"}`)
+  if (family === "ml-dsa-65" || family === "ml-dsa-87") return Result.succeed(family)
+  // An older Node.js with a newer OpenSSL reads such a key, for example from an encrypted file, but gives it no type.
+  if (family === undefined) return unusable(`${whose} key is of a type that this Node.js does not have`)
+  if (family !== "rsa") return unusable(`${whose} key is of the unsupported type ${family}`)
   return modulusLength !== undefined && modulusLength >= 2048 && modulusLength <= 8192
     ? Result.succeed("rsa")
     : unusable(`${whose} RSA key has ${modulusLength ?? "unknown"} bits; 2048 to 8192 are supported`)
@@ -233,11 +242,24 @@ const readPrivateKey = (pem: string, passphrase: string | undefined): Result.Res
   if (Result.isFailure(decode(block.der, (reader) => reader.skip(Tag.sequence)))) {
     return unusable("the CA key is not decodable or has trailing data")
   }
+  const lacked = form === "pkcs8" ? lackedMlDsa(mlDsaOf(algorithmIn(block.der))?.name ?? "") : undefined
+  if (lacked !== undefined) return unusable(`the CA key is ${lackedText(lacked)}`)
   return Result.try({
     try: () => createPrivateKey({ key: Buffer.from(block.der), format: "der", type: form }),
     catch: () => new CaUnusable({ detail: "the CA key is not decodable" })
   })
 }
+
+/** Returns the OID of the algorithm of a PKCS#8 key (RFC 5958 section 2), or an empty text. */
+const algorithmIn = (der: Uint8Array): string =>
+  Result.getOrElse(
+    decode(der, (reader) => {
+      const key = reader.enter(Tag.sequence)
+      key.skip(Tag.integer)
+      return key.enter(Tag.sequence).oid()
+    }),
+    () => ""
+  )
 
 const decrypt = (der: Uint8Array, passphrase: string): Result.Result<KeyObject, CaUnusable> =>
   Result.try({

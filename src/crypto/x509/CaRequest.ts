@@ -59,7 +59,9 @@ export const readCaRequest = (der: Uint8Array): Result.Result<CaRequest, CsrRefu
     if (Result.isFailure(signatureAlgorithm(key.object))) {
       return yield* refuse(
         "key_type",
-        `The key of the request is ${keyName(spki)}; a CA has a P-256, a P-384 or an RSA key.`
+        `The key of the request is ${
+          keyName(spki)
+        }; a CA has a P-256, a P-384, an RSA, an ML-DSA-65 or an ML-DSA-87 key.`
       )
     }
     const weakness = keyWeakness(spki)

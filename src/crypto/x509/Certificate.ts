@@ -118,15 +118,19 @@ export const readNames = (list: DerReader, kind: number): ReadonlyArray<string> 
 }
 
 /** Returns the AlgorithmIdentifier (as hexadecimal DER) and the digest with which the key of an issuer signs. */
-export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly digest: string } | undefined => {
+export const schemeOf = (
+  key: KeyObject
+): { readonly algorithm: string; readonly digest: string | null } | undefined => {
   if (key.asymmetricKeyType === "rsa") return { algorithm: "300d06092a864886f70d01010b0500", digest: "sha256" }
   const curve = key.asymmetricKeyDetails?.namedCurve
   if (curve === "prime256v1") return { algorithm: "300a06082a8648ce3d040302", digest: "sha256" }
-  return curve === "secp384r1" ? { algorithm: "300a06082a8648ce3d040303", digest: "sha384" } : undefined
+  if (curve === "secp384r1") return { algorithm: "300a06082a8648ce3d040303", digest: "sha384" }
+  if (key.asymmetricKeyType === "ml-dsa-65") return { algorithm: "300b0609608648016503040312", digest: null }
+  return key.asymmetricKeyType === "ml-dsa-87" ? { algorithm: "300b0609608648016503040313", digest: null } : undefined
 }
 
 /** Returns whether the signature verifies with this key. */
-export const isSigned = (certificate: Certificate, key: KeyObject, digest: string): boolean =>
+export const isSigned = (certificate: Certificate, key: KeyObject, digest: string | null): boolean =>
   Result.getOrElse(Result.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
 /**

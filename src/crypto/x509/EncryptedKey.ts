@@ -4,19 +4,21 @@ import { createCipheriv, pbkdf2 } from "node:crypto"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, unsigned } from "../asn1/DerWriter.ts"
 import { encodePem } from "../asn1/Pem.ts"
+import { pkcs8Of } from "./Pkcs8.ts"
 
-/*
- * Encrypts the key of a root by PBES2 (RFC 8018). The runtime derives such a key with 2048 rounds only, which is little
- * for a passphrase that a person remembers and a file that lies in a drawer for twenty years.
+/* Encrypts a private key by PBES2 (RFC 8018). */
+
+/**
+ * How often PBKDF2 with HMAC-SHA-256 is done. `manyRounds` take about a fifth of a second: for a passphrase that a
+ * person remembers, and a file that lies in a drawer for twenty years. `fewRounds`, the usual number of OpenSSL, are for
+ * a passphrase in a file, because each start and each reload does them on the event loop.
  */
-
-/** The rounds of PBKDF2 with HMAC-SHA-256 that take about a fifth of a second. */
-const rounds = 600_000
+export const [manyRounds, fewRounds] = [600_000, 2048]
 const keyOctets = 32
 /** How many random octets {@link encryptKey} needs: the salt and the initialization vector. */
 export const encryptionOctets = 32
 
-const derive = (passphrase: string, salt: Uint8Array): Effect.Effect<Buffer> =>
+const derive = (passphrase: string, salt: Uint8Array, rounds: number): Effect.Effect<Buffer> =>
   Effect.callback((resume) =>
     pbkdf2(
       passphrase,
@@ -32,10 +34,15 @@ const derive = (passphrase: string, salt: Uint8Array): Effect.Effect<Buffer> =>
  * Returns a private key as an encrypted PKCS#8 block: PBES2 with PBKDF2, HMAC-SHA-256 and AES-256-CBC. `random` has
  * {@link encryptionOctets} octets.
  */
-export const encryptKey = Effect.fnUntraced(function*(key: KeyObject, passphrase: string, random: Uint8Array) {
+export const encryptKey = Effect.fnUntraced(function*(
+  key: KeyObject,
+  passphrase: string,
+  random: Uint8Array,
+  rounds: number
+) {
   const [salt, vector] = [random.subarray(0, 16), random.subarray(16, encryptionOctets)]
-  const cipher = createCipheriv("aes-256-cbc", yield* derive(passphrase, salt), vector)
-  const encrypted = Buffer.concat([cipher.update(key.export({ type: "pkcs8", format: "der" })), cipher.final()])
+  const cipher = createCipheriv("aes-256-cbc", yield* derive(passphrase, salt, rounds), vector)
+  const encrypted = Buffer.concat([cipher.update(pkcs8Of(key)), cipher.final()])
   const count = Buffer.alloc(4)
   count.writeUInt32BE(rounds)
   const derivation = sequence(

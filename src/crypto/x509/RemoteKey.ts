@@ -4,8 +4,8 @@ import type { KeyObject } from "node:crypto"
 import { createPublicKey, hash, verify } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, unsigned } from "../asn1/DerWriter.ts"
-import type { CaKey, UnsupportedIssuer } from "./CaKey.ts"
-import { NotSigned, signatureAlgorithm } from "./CaKey.ts"
+import type { CaKey, SignatureAlgorithm } from "./CaKey.ts"
+import { NotSigned, signatureAlgorithm, UnsupportedIssuer } from "./CaKey.ts"
 
 /*
  * The key of a CA that never leaves its token or its service. The digest is computed here. Only the digest is sent, and
@@ -19,6 +19,15 @@ export interface AskedSignature {
   readonly digest: Uint8Array
 }
 
+/** Returns how a key signs that is asked for digests only. A key of ML-DSA signs no digest. */
+export const remoteAlgorithm = (
+  publicKey: KeyObject
+): Result.Result<SignatureAlgorithm & { readonly digest: string }, UnsupportedIssuer> =>
+  Result.flatMap(signatureAlgorithm(publicKey), ({ digest, identifier }) =>
+    digest === null
+      ? Result.fail(new UnsupportedIssuer({ detail: `a ${publicKey.asymmetricKeyType} key, which must be in a file` }))
+      : Result.succeed({ digest, identifier }))
+
 /**
  * Returns the key for the public key of a certificate. `ask` returns the signature in the form of X.509: for an
  * elliptic curve the DER of r and s, for RSA that of PKCS#1 v1.5. `misfit` runs if a signature does not fit the key.
@@ -28,7 +37,7 @@ export const makeRemoteKey = (
   ask: (asked: AskedSignature) => Effect.Effect<Uint8Array, NotSigned>,
   misfit: Effect.Effect<void> = Effect.void
 ): Result.Result<CaKey, UnsupportedIssuer> =>
-  Result.map(signatureAlgorithm(publicKey), ({ digest: digestName, identifier }) => ({
+  Result.map(remoteAlgorithm(publicKey), ({ digest: digestName, identifier }) => ({
     spki: publicKey.export({ type: "spki", format: "der" }),
     algorithm: identifier,
     sign: (data) =>

@@ -6,6 +6,7 @@ import { verify, X509Certificate } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { splitPem } from "../asn1/Pem.ts"
+import { mlDsa } from "../keys/MlDsa.ts"
 import type { CrlEntry } from "./Crl.ts"
 import { serialText } from "./Serial.ts"
 
@@ -173,14 +174,15 @@ export const readRevocationList = Effect.fnUntraced(function*(
   return { ...head, entries }
 })
 
-/** For each signature algorithm, the kind of key and the digest (RFC 4055, RFC 5758). */
-const digests: { readonly [oid: string]: readonly [kind: string, digest: string] } = {
+/** For each signature algorithm, the kind of key and the digest (RFC 4055, RFC 5758, RFC 9881). */
+const digests: { readonly [oid: string]: readonly [kind: string, digest: string | null] } = {
   "1.2.840.113549.1.1.11": ["rsa", "sha256"],
   "1.2.840.113549.1.1.12": ["rsa", "sha384"],
   "1.2.840.113549.1.1.13": ["rsa", "sha512"],
   "1.2.840.10045.4.3.2": ["ec", "sha256"],
   "1.2.840.10045.4.3.3": ["ec", "sha384"],
-  "1.2.840.10045.4.3.4": ["ec", "sha512"]
+  "1.2.840.10045.4.3.4": ["ec", "sha512"],
+  ...Object.fromEntries(mlDsa.map(({ name, oid }) => [oid, [name, null]] as const))
 }
 
 /** Refuses a list that was not signed with this key. Other work can run during the verification. */

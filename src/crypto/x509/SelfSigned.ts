@@ -2,13 +2,26 @@ import * as Effect from "effect/Effect"
 import type { KeyObject } from "node:crypto"
 import { generateKeyPair } from "node:crypto"
 import { encodePem } from "../asn1/Pem.ts"
-import { makeCaKey, type NotSigned, type UnsupportedIssuer } from "./CaKey.ts"
+import { lackedMlDsa } from "../keys/MlDsa.ts"
+import type { NotSigned } from "./CaKey.ts"
+import { makeCaKey, UnsupportedIssuer } from "./CaKey.ts"
+import { encryptKey, fewRounds } from "./EncryptedKey.ts"
 import { signCertificate } from "./Leaf.ts"
+import { pkcs8Of } from "./Pkcs8.ts"
 
 /* Makes keys and their self-signed certificates. This is done rarely, so its speed does not matter. */
 
-/** `signer.local_ca.key_type`: the type of a generated key. */
-export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
+/** `signer.local_ca.key_type`: the types of a generated key. The runtime may lack those of ML-DSA. */
+export const caKeyTypes = [
+  "ecdsa-p256",
+  "ecdsa-p384",
+  "rsa-2048",
+  "rsa-3072",
+  "rsa-4096",
+  "ml-dsa-65",
+  "ml-dsa-87"
+] as const
+export type CaKeyType = (typeof caKeyTypes)[number]
 
 /** A certificate and its key in the form of their files: one CERTIFICATE block, and one PKCS#8 block. */
 export interface CertificatePair {
@@ -18,12 +31,16 @@ export interface CertificatePair {
 
 /**
  * Generates a key pair of this type. The exponent of an RSA key is 65537. The work is done on the thread pool, because
- * RSA 4096 may take seconds.
+ * RSA 4096 may take seconds. Fails if the runtime has no such keys.
  */
 export const generateKey = (
   type: CaKeyType
-): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
+): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }, UnsupportedIssuer> =>
   Effect.callback((resume) => {
+    const lacked = lackedMlDsa(type)
+    if (lacked !== undefined) {
+      return resume(new UnsupportedIssuer({ detail: `an ${lacked} key, which this Node.js does not have` }))
+    }
     // If the generator fails, the runtime is broken, and no caller can handle that.
     const done = (cause: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
       resume(
@@ -33,16 +50,21 @@ export const generateKey = (
       )
     if (type === "ecdsa-p256") generateKeyPair("ec", { namedCurve: "P-256" }, done)
     else if (type === "ecdsa-p384") generateKeyPair("ec", { namedCurve: "P-384" }, done)
+    else if (type === "ml-dsa-65" || type === "ml-dsa-87") generateKeyPair(type, undefined, done)
     else generateKeyPair("rsa", { modulusLength: Number(type.slice(4)), publicExponent: 65537 }, done)
   })
 
-/** Returns a private key as PKCS#8 PEM. With a passphrase it is encrypted by PBES2 with AES-256-CBC (RFC 8018). */
-export const privateKeyPem = (key: KeyObject, passphrase?: string): string =>
-  key.export({
-    type: "pkcs8",
-    format: "pem",
-    ...passphrase === undefined ? {} : { cipher: "aes-256-cbc", passphrase }
-  }).toString()
+/** A passphrase that is in a file of its own, and {@link encryptionOctets} random octets. */
+export interface KeyEncryption {
+  readonly passphrase: string
+  readonly random: Uint8Array
+}
+
+/** Returns a private key as PKCS#8 PEM, encrypted if there is a passphrase. */
+export const privateKeyPem = (key: KeyObject, encryption?: KeyEncryption): Effect.Effect<string> =>
+  encryption === undefined
+    ? Effect.sync(() => encodePem("PRIVATE KEY", pkcs8Of(key)))
+    : encryptKey(key, encryption.passphrase, encryption.random, fewRounds)
 
 const BACKDATE_SECONDS = 3600
 
@@ -80,11 +102,14 @@ export const signSelf = Effect.fnUntraced(function*(
 
 /** Generates a key and its self-signed certificate. If there is a passphrase, the key is encrypted with it. */
 export const generateSelfSigned = Effect.fnUntraced(function*(
-  { keyType, passphrase, ...fields }: SelfSignedFields & {
+  { encryption, keyType, ...fields }: SelfSignedFields & {
     readonly keyType: CaKeyType
-    readonly passphrase?: string | undefined
+    readonly encryption?: KeyEncryption | undefined
   }
 ): Effect.fn.Return<CertificatePair, NotSigned | UnsupportedIssuer> {
   const made = yield* generateKey(keyType)
-  return { certificatePem: yield* signSelf(made, fields), privateKeyPem: privateKeyPem(made.privateKey, passphrase) }
+  return {
+    certificatePem: yield* signSelf(made, fields),
+    privateKeyPem: yield* privateKeyPem(made.privateKey, encryption)
+  }
 })

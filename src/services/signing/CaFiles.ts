@@ -10,6 +10,7 @@ import { caLacks } from "../../crypto/x509/CaForm.ts"
 import type { CaKey } from "../../crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { datesFault, loadCa, readCaKey } from "../../crypto/x509/CaMaterial.ts"
+import { encryptionOctets } from "../../crypto/x509/EncryptedKey.ts"
 import { serialFrom } from "../../crypto/x509/Leaf.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -174,11 +175,11 @@ export const generateIfAbsent = (
     const now = yield* currentSeconds
     const pair = yield* generateCa({
       keyType: settings.key_type,
-      passphrase: passphrase?.text,
+      encryption: passphrase && { passphrase: passphrase.text, random: yield* entropy.bytes(encryptionOctets) },
       subject: subjectOf(settings),
       now,
       serial: serialFrom(yield* entropy.bytes(16))
-    }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
+    }).pipe(Effect.mapError(({ detail }) => unusable(`signer.local_ca: the CA cannot be generated: ${detail}.`)))
     const made = yield* Effect.mapError(
       Effect.fromResult(loadCa(pair.certificatePem, undefined)),
       ({ detail }) => unusable(`signer.local_ca: the CA cannot be generated: ${detail}.`)

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { Entropy } from "../../crypto/Entropy.ts"
 import type { CaKey } from "../../crypto/x509/CaKey.ts"
 import { makeCaKey } from "../../crypto/x509/CaKey.ts"
 import { loadCa, readCaKey } from "../../crypto/x509/CaMaterial.ts"
+import { encryptionOctets } from "../../crypto/x509/EncryptedKey.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { generateKey, privateKeyPem } from "../../crypto/x509/SelfSigned.ts"
 import type { NewFile } from "../../engine/host/KeyFile.ts"
@@ -60,6 +62,13 @@ const finders: {
 export const findCaKey = (settings: CaFileSettings): Effect.Effect<CaKey | undefined, CaFilesUnusable, Web> =>
   finders[settings.key_source](settings)
 
+/** Makes a key in memory. Refuses a kind that the runtime does not have. */
+export const generated = (keyType: CaKeyType) =>
+  Effect.mapError(
+    generateKey(keyType),
+    ({ detail }) => new CaFilesUnusable({ detail: `The key cannot be made: it would be ${detail}.` })
+  )
+
 /** A key that exists only in the memory of this process, and the file that it belongs in. */
 export interface NewCaKey {
   readonly key: CaKey
@@ -70,12 +79,15 @@ export interface NewCaKey {
 export const makeCaKeyFile = (
   settings: CaFileSettings,
   keyType: CaKeyType
-): Effect.Effect<NewCaKey, CaFilesUnusable> =>
+): Effect.Effect<NewCaKey, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
     const passphrase = yield* passphraseOf(settings)
-    const { privateKey } = yield* generateKey(keyType)
+    const { privateKey } = yield* generated(keyType)
     const key = yield* Effect.orDie(Effect.fromResult(makeCaKey(privateKey)))
-    const content = privateKeyPem(privateKey, passphrase?.text)
+    const content = yield* privateKeyPem(
+      privateKey,
+      passphrase && { passphrase: passphrase.text, random: yield* (yield* Entropy).bytes(encryptionOctets) }
+    )
     return { key, file: { path: settings.key_path, content, mode: 0o600 } }
   })
 

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { CaKey, UnsupportedIssuer } from "../../crypto/x509/CaKey.ts"
-import { signatureAlgorithm } from "../../crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { loadCa } from "../../crypto/x509/CaMaterial.ts"
+import { remoteAlgorithm } from "../../crypto/x509/RemoteKey.ts"
 import { certificatesIn } from "../../crypto/x509/TlsCertificate.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { isTaken, readSecretFile, readTextFile } from "../../engine/host/KeyFile.ts"
@@ -96,7 +96,7 @@ const readCa = (settings: RemoteSettings): Effect.Effect<CaMaterial, CaFilesUnus
     const read = (key: Parameters<typeof loadCa>[1]) =>
       Effect.mapError(Effect.fromResult(loadCa(text, key)), ({ detail }) => unusable(settings, detail))
     const { publicKey } = yield* read(undefined)
-    const supported = signatureAlgorithm(publicKey)
+    const supported = remoteAlgorithm(publicKey)
     if (Result.isFailure(supported)) {
       return yield* unusable(settings, `the CA certificate has ${supported.failure.detail}`)
     }

@@ -46,7 +46,7 @@ export const signTrial = (settings: CaFileSettings): Effect.Effect<TrialSignatur
       Effect.fromResult(makeLeafIssuer({ issuerCertDer, ...urls }, key)),
       ({ detail }) => unusable(`the CA has ${detail}`)
     )
-    const { spki } = yield* generateKey("ecdsa-p256")
+    const { spki } = yield* Effect.orDie(generateKey("ecdsa-p256"))
     const entropy = yield* Entropy
     const now = yield* currentSeconds
     const end = ca.firstToEnd.notAfter

@@ -59,7 +59,10 @@ describe("readCaRequest", () => {
     const first = nextPrime(7n << 1021n)
     assert.include(refusal(csrOfPrimes(first, nextPrime(first + 2n))), "is weak: the primes of the RSA modulus")
     const edwards = generateKeyPairSync("ed25519").privateKey
-    assert.include(refusal(csrOf({ ...named, key: edwards })), "ed25519; a CA has a P-256, a P-384 or an RSA key")
+    assert.include(
+      refusal(csrOf({ ...named, key: edwards })),
+      "ed25519; a CA has a P-256, a P-384, an RSA, an ML-DSA-65 or an ML-DSA-87 key"
+    )
     const p521 = generateKeyPairSync("ec", { namedCurve: "P-521" }).privateKey
     assert.include(refusal(csrOf({ ...named, key: p521 })), "a CA has a P-256")
   })

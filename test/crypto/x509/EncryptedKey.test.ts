@@ -5,14 +5,14 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "vitest"
 import { readCaKey } from "../../../src/crypto/x509/CaMaterial.ts"
-import { encryptionOctets, encryptKey } from "../../../src/crypto/x509/EncryptedKey.ts"
+import { encryptionOctets, encryptKey, manyRounds } from "../../../src/crypto/x509/EncryptedKey.ts"
 import { ecKey, openssl, rsaKey, spkiOf, withDirectory } from "../Pki.ts"
 
 describe("encryptKey", () => {
   it.effect("makes PBES2 that OpenSSL and this service open with the passphrase, and with no other", () =>
     Effect.gen(function*() {
       for (const key of [ecKey, rsaKey]) {
-        const encrypted = yield* encryptKey(key, "correct horsé", randomBytes(encryptionOctets))
+        const encrypted = yield* encryptKey(key, "correct horsé", randomBytes(encryptionOctets), manyRounds)
         assert.deepStrictEqual(
           Buffer.from(Result.getOrThrow(readCaKey(encrypted, "correct horsé")).spki),
           spkiOf(key)

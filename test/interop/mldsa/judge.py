@@ -1,11 +1,12 @@
 # Makes and judges keys of ML-DSA with the library cryptography:
-# make <parameter set> <octets to sign>, or judge <leaf> <CA>. Octets are hexadecimal. The answer is JSON.
+# make <parameter set> <octets to sign>, judge <leaf> <CA>, or authority <CA> <key> <passphrase> <list>. Octets are
+# hexadecimal. The answer is JSON.
 import json
 import sys
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import mldsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 verb, *words = sys.argv[1:]
 
@@ -40,4 +41,22 @@ def judge(leaf, ca):
     }
 
 
-print(json.dumps({"make": make, "judge": judge}[verb](*words)))
+def authority(ca, key, passphrase, revocations):
+    certificate = x509.load_der_x509_certificate(bytes.fromhex(ca))
+    certificate.verify_directly_issued_by(certificate)
+    private = load_pem_private_key(bytes.fromhex(key), bytes.fromhex(passphrase) or None)
+    listed = x509.load_der_x509_crl(bytes.fromhex(revocations))
+    identifier = certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    authority = listed.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
+    return {
+        "key": type(private).__name__,
+        "fits": spki_of(private.public_key()) == spki_of(certificate.public_key()),
+        "signature": certificate.signature_algorithm_oid.dotted_string,
+        "parameters": certificate.signature_algorithm_parameters is not None,
+        "list": listed.is_signature_valid(certificate.public_key()),
+        "listed": [f"{one.serial_number:x}" for one in listed],
+        "identifier": identifier == authority,
+    }
+
+
+print(json.dumps({"make": make, "judge": judge, "authority": authority}[verb](*words)))

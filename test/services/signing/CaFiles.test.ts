@@ -124,7 +124,7 @@ describe("a CA that strict verifiers refuse", () => {
         const refused = yield* Effect.flip(refuseLacks({ certificates: [new X509Certificate(ca.certificatePem).raw] }))
         assert.include(refused.detail, reason.replaceAll("_", " "))
       }
-      for (const key_type of ["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const) {
+      for (const key_type of ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "ml-dsa-65", "ml-dsa-87"] as const) {
         const own = { ...settings, key_type, cert_path: path(`${key_type}.pem`), key_path: path(`${key_type}.key`) }
         yield* generateIfAbsent(own)
         yield* refuseLacks((yield* loadForSigning(own)).ca)
@@ -166,19 +166,22 @@ describe("a CA that does not exist yet", () => {
     }))
 
   test("can be loaded after it is made, with every type of key, and does not count as a supplied root", (settings) =>
-    Effect.forEach(["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const, (key_type) =>
-      Effect.gen(function*() {
-        const own = {
-          ...settings,
-          key_type,
-          cert_path: `${settings.cert_path}.${key_type}`,
-          key_path: `${settings.key_path}.${key_type}`
-        } as CaFileSettings
-        yield* generateIfAbsent(own)
-        const { ca } = yield* loadForSigning(own)
-        assert.isTrue(ca.selfSigned)
-        assert.isFalse(isSuppliedRoot(ca, own))
-      })))
+    Effect.forEach(
+      ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "ml-dsa-65", "ml-dsa-87"] as const,
+      (key_type) =>
+        Effect.gen(function*() {
+          const own = {
+            ...settings,
+            key_type,
+            cert_path: `${settings.cert_path}.${key_type}`,
+            key_path: `${settings.key_path}.${key_type}`
+          } as CaFileSettings
+          yield* generateIfAbsent(own)
+          const { ca } = yield* loadForSigning(own)
+          assert.isTrue(ca.selfSigned)
+          assert.isFalse(isSuppliedRoot(ca, own))
+        })
+    ))
 
   test("is refused, and nothing is written, if only one of its two files exists", (settings) =>
     Effect.gen(function*() {

@@ -8,16 +8,15 @@ import type { CaFacts } from "../../../crypto/x509/CaFacts.ts"
 import { caFacts } from "../../../crypto/x509/CaFacts.ts"
 import { makeCaKey } from "../../../crypto/x509/CaKey.ts"
 import { loadCa } from "../../../crypto/x509/CaMaterial.ts"
-import { encryptionOctets, encryptKey } from "../../../crypto/x509/EncryptedKey.ts"
+import { encryptionOctets, encryptKey, manyRounds } from "../../../crypto/x509/EncryptedKey.ts"
 import { serialFrom } from "../../../crypto/x509/Leaf.ts"
 import type { CaKeyType } from "../../../crypto/x509/SelfSigned.ts"
-import { generateKey } from "../../../crypto/x509/SelfSigned.ts"
 import type { NewFile } from "../../../engine/host/KeyFile.ts"
 import { isTaken, makeFolder, said, writeNewFiles } from "../../../engine/host/KeyFile.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import type { CaFileSettings } from "../../../services/signing/CaFiles.ts"
 import { CaFilesUnusable, subjectOf } from "../../../services/signing/CaFiles.ts"
-import { findCaKey, makeCaKeyFile, refusePlaceInUse } from "../../../services/signing/CaPlace.ts"
+import { findCaKey, generated, makeCaKeyFile, refusePlaceInUse } from "../../../services/signing/CaPlace.ts"
 import { rootFiles, unusableFile } from "../../../services/signing/RootFolder.ts"
 
 /* Makes a root, which leaves the machine, and an issuing CA below it (docs/decisions/local-ca.md, "A root elsewhere"). */
@@ -123,7 +122,7 @@ const newRoot = Effect.fnUntraced(function*(
 ) {
   const entropy = yield* Entropy
   const at = yield* currentSeconds
-  const { privateKey } = yield* generateKey(keyType)
+  const { privateKey } = yield* generated(keyType)
   const key = yield* Effect.orDie(Effect.fromResult(makeCaKey(privateKey)))
   const der = yield* Effect.mapError(
     signRoot(key, { subject, serial: serialFrom(yield* entropy.bytes(16)), ...datesOf(at, rootDays) }),
@@ -132,7 +131,7 @@ const newRoot = Effect.fnUntraced(function*(
   const pem = encodePem("CERTIFICATE", der)
   const ca = yield* Effect.mapError(Effect.fromResult(loadCa(pem, key)), failed)
   const made: MadeRoot = { at, root: yield* factsOf(der), folder, rootFiles: rootFiles(folder) }
-  const encrypted = yield* encryptKey(privateKey, passphrase, yield* entropy.bytes(encryptionOctets))
+  const encrypted = yield* encryptKey(privateKey, passphrase, yield* entropy.bytes(encryptionOctets), manyRounds)
   const files = [
     { path: made.rootFiles.key, content: encrypted, mode: 0o600 },
     { path: made.rootFiles.certificate, content: pem, mode: 0o644 }
