@@ -9,10 +9,12 @@ export interface OtherCaText {
   readonly cert_path: string
   readonly key_path?: string | undefined
   readonly key_passphrase_file?: string | undefined
-  readonly key_source?: "pkcs11" | undefined
+  readonly key_source?: "pkcs11" | "transit" | undefined
   readonly cross_cert_paths?: ReadonlyArray<string> | undefined
   /** The keys of `pkcs11`. */
   readonly pkcs11?: { readonly [key: string]: string | number } | undefined
+  /** The keys of `transit`. */
+  readonly transit?: { readonly [key: string]: string | number } | undefined
 }
 
 const valueText = (value: unknown): string =>
@@ -22,10 +24,12 @@ const linesOf = (values: object): ReadonlyArray<string> =>
   Object.entries(values).flatMap(([key, value]) => value === undefined ? [] : [`${key} = ${valueText(value)}`])
 
 /** Returns the table of another CA of a profile, as lines of the file. */
-export const otherCaText = (profile: string, name: string, { pkcs11, ...values }: OtherCaText): string => {
+export const otherCaText = (profile: string, name: string, { pkcs11, transit, ...values }: OtherCaText): string => {
   const header = `profiles.${profile}.signer.local_ca.others.${name}`
-  const token = pkcs11 === undefined ? [] : ["", `[${header}.pkcs11]`, ...linesOf(pkcs11)]
-  return [`[${header}]`, ...linesOf(values), ...token].join("\n")
+  const below = Object.entries({ pkcs11, transit }).flatMap(([table, keys]) =>
+    keys === undefined ? [] : ["", `[${header}.${table}]`, ...linesOf(keys)]
+  )
+  return [`[${header}]`, ...linesOf(values), ...below].join("\n")
 }
 
 /**

@@ -93,10 +93,10 @@ describe("ca rotate", () => {
       const added = [
         "[profiles.web.signer.local_ca.others.next-ca]",
         `cert_path = "${place.directory}/Next CA.pem"`,
-        `key_path = "${place.directory}/Next CA.key"`,
         `cross_cert_paths = ["${place.directory}/cross.pem"]`,
         "state = \"waiting\"",
-        "from = \"2026-03-01T06:00:00Z\""
+        "from = \"2026-03-01T06:00:00Z\"",
+        `key_path = "${place.directory}/Next CA.key"`
       ].join("\n")
       assert.include(said, added)
       assert.strictEqual(configOf(place), before)
@@ -135,7 +135,7 @@ describe("ca rotate", () => {
           [["ca", "rotate", "--to", "ca.pem"], "is the certificate of"],
           [[...rotate, "--at", "2025-12-31T23:59:59Z"], "has passed"],
           [[...rotate, "--cross", "ca.pem"], "another key than the CA"],
-          [[...rotate, "--key-label", "ca2"], "the profile has no token"]
+          [[...rotate, "--key-label", "ca2"], "the key of the present CA is in a file"]
         ] as const
       ) yield* refuses(place, [...words, "--write"], sentence)
       yield* refuses(place, [...rotate, "--name", "Not A Name"], "--name: Not A Name cannot name a CA", 2)

@@ -77,7 +77,7 @@ export class Authorities {
   settings(): LocalCaSettings {
     const first = madeIn(this.#directory, "ca")
     if (this.takeover === undefined) return first
-    const { cert_path, cross_cert_paths, key_passphrase_file, key_path, key_source, pkcs11 } = madeIn(
+    const { cert_path, cross_cert_paths, key_passphrase_file, key_path, key_source, pkcs11, transit } = madeIn(
       this.#directory,
       "next"
     )
@@ -91,6 +91,7 @@ export class Authorities {
           key_path,
           key_source,
           pkcs11,
+          transit,
           crl_path: "",
           state: "waiting",
           from: new Date(this.takeover * 1000).toISOString()

@@ -117,35 +117,36 @@ interface Rotated {
 }
 
 /** Returns the keys of the new CA. Its key is in a file, or in the token of the present CA. */
-const keysOf = ({ cross, key, keyLabel, passphraseFile, to }: Rotated, { pkcs11 }: LocalCaSettings, from: number) =>
+const keysOf = (rotated: Rotated, { key_source, pkcs11, transit }: LocalCaSettings, from: number) =>
   Effect.gen(function*() {
+    const { cross, key, keyLabel, passphraseFile, to } = rotated
     if (keyLabel !== undefined && key !== undefined) {
       return yield* new CommandFailed({ code: 2, message: "--key and --key-label exclude each other." })
     }
-    const { module_path, pin_file, slot_id, token_label } = pkcs11
-    if (keyLabel !== undefined && module_path === "") {
-      return yield* cannot("--key-label: the profile has no token; signer.local_ca.pkcs11 names one.")
+    if (keyLabel !== undefined && key_source === "file") {
+      return yield* cannot("--key-label: the key of the present CA is in a file, so there is no token to look into.")
     }
-    const cert_path = yield* fromHere(to)
-    const token = {
-      module_path,
-      ...slot_id < 0 ? { token_label } : { slot_id },
-      key_label: keyLabel ?? "",
-      pin_file
-    }
-    const keys: OtherCaText = {
-      cert_path,
-      ...keyLabel === undefined
-        ? {
-          key_path: yield* fromHere(key ?? `${to.replace(/\.[^./]*$/, "")}.key`),
-          ...passphraseFile === undefined ? {} : { key_passphrase_file: yield* fromHere(passphraseFile) }
-        }
-        : { key_source: "pkcs11" as const, pkcs11: token },
+    const usual: OtherCaText = {
+      cert_path: yield* fromHere(to),
       ...cross.length === 0 ? {} : { cross_cert_paths: yield* Effect.forEach(cross, fromHere) },
       state: "waiting",
       from: rfc3339(from)
     }
-    return keys
+    if (keyLabel === undefined) {
+      return {
+        ...usual,
+        key_path: yield* fromHere(key ?? `${to.replace(/\.[^./]*$/, "")}.key`),
+        ...passphraseFile === undefined ? {} : { key_passphrase_file: yield* fromHere(passphraseFile) }
+      }
+    }
+    if (key_source === "transit") {
+      const { address, ca_path, mount, namespace, token_file } = transit
+      const optional = Object.fromEntries(Object.entries({ ca_path, namespace }).filter(([, value]) => value !== ""))
+      return { ...usual, key_source, transit: { address, mount, key: keyLabel, token_file, ...optional } }
+    }
+    const { module_path, pin_file, slot_id, token_label } = pkcs11
+    const token = slot_id < 0 ? { token_label } : { slot_id }
+    return { ...usual, key_source: "pkcs11" as const, pkcs11: { module_path, ...token, key_label: keyLabel, pin_file } }
   })
 
 /** `ca rotate`: puts a waiting CA beside the one that issues. */
@@ -157,7 +158,10 @@ export const rotateCommand = command(
     profile: profileFlag,
     name: optionalText("name", "The name of the CA in the configuration. Without it, the name of its file."),
     key: optionalText("key", "Its key, PEM. Without it, the file beside the certificate that ends with .key."),
-    keyLabel: optionalText("key-label", "The label of its key in the token of the present CA."),
+    keyLabel: optionalText(
+      "key-label",
+      "The label of its key in the token of the present CA, or the name of its key in the Transit engine."
+    ),
     passphraseFile: optionalText("passphrase-file", "The file with the passphrase of its key."),
     cross: repeatedFlag("cross", "file").pipe(
       Flag.mapEffect((files) =>

@@ -107,7 +107,7 @@ describe("an order at the upstream", () => {
     writeFileSync(join(directory, "ca.pem"), one)
     writeFileSync(join(directory, "ca.key"), keyPem(key), { mode: 0o600 })
     const { chain } = yield* Effect.flatMap(LocalCa.make(settingsIn(directory)), (ca) => ca.issue(request)).pipe(
-      Effect.provide(Entropy.layerSeeded("crossed")),
+      Effect.provide(Layer.merge(Entropy.layerSeeded("crossed"), offline)),
       Effect.orDie
     )
     return { usual: chain, above, other: (parts(chain)[0] ?? "") + above }
