@@ -403,6 +403,7 @@ describe("src", () => {
         "settings/Table.ts",
         "store/orders/OrderRows.ts",
         "store/orders/OrderSearch.ts",
+        "store/transfer/Tables.ts",
         "surfaces/acme/AcmeApp.ts",
         "surfaces/operator/Field.ts"
       ]),

@@ -35,14 +35,18 @@ GRANT SELECT, INSERT ON audit_log TO acme_front, acme_admin, acme_worker;
 -- `serve --role acme`: no operator, no session and no token is within its reach, and it deletes no record.
 GRANT SELECT, INSERT, UPDATE ON accounts, orders, authorizations, challenges TO acme_front;
 GRANT SELECT, INSERT ON order_identifiers, burnt_keys, revocations TO acme_front;
-GRANT SELECT ON eab_keys, http01_tokens, upstream_orders, alternate_chains TO acme_front;
+GRANT SELECT ON eab_keys, http01_tokens, upstream_orders, alternate_chains, campaigns, campaign_certificates TO acme_front;
+GRANT UPDATE (asked, matched, replaced, revoked, expired) ON campaigns TO acme_front;
+GRANT UPDATE (asked_at) ON campaign_certificates TO acme_front;
 
 -- `serve --role admin`.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, eab_keys, upstream_orders,
   admin_users, admin_sessions, admin_recovery_codes, api_tokens, login_attempts, login_failures TO acme_admin;
 GRANT SELECT, INSERT ON revocations, burnt_keys, compromised_issuers TO acme_admin;
-GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates, audit_chain TO acme_admin;
+GRANT SELECT, INSERT, UPDATE ON campaigns TO acme_admin;
+GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates, audit_chain,
+  campaign_certificates, campaign_samples TO acme_admin;
 
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
@@ -54,8 +58,9 @@ GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_
 GRANT SELECT, DELETE ON admin_sessions TO acme_worker;
 GRANT DELETE ON audit_log TO acme_worker;
 GRANT SELECT, INSERT, DELETE ON audit_chain TO acme_worker;
-GRANT SELECT, INSERT ON alternate_chains TO acme_worker;
-GRANT SELECT, UPDATE ON compromised_issuers TO acme_worker;
+GRANT SELECT, INSERT ON alternate_chains, campaign_samples TO acme_worker;
+GRANT SELECT, UPDATE ON compromised_issuers, campaigns TO acme_worker;
+GRANT SELECT, INSERT, UPDATE ON campaign_certificates TO acme_worker;
 GRANT UPDATE (signature, key_id, signed_at) ON audit_chain TO acme_worker;
 
 -- What PostgreSQL only warns of is refused too.

@@ -39,6 +39,10 @@ const commands = {
     const { certificateActs } = await import("../surfaces/operator/acts/CertificateActs.ts")
     return (await actCommands()).actCommand(certificateActs, "cert")
   },
+  campaign: async () => {
+    const { campaignActs } = await import("../surfaces/operator/acts/CampaignActs.ts")
+    return (await actCommands()).actCommand(campaignActs, "campaign")
+  },
   nonce: async () => {
     const { nonceActs } = await import("../surfaces/operator/acts/NonceActs.ts")
     return (await actCommands()).actCommand(nonceActs, "nonce")
@@ -75,7 +79,7 @@ const commands = {
 /** The sections of the commands, in the order of the help. A command that no section lists comes last. */
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
-  ["Certificates", ["guide", "account", "order", "cert", "eab", "ca", "crl", "upstream"]],
+  ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
   ["Policy", ["profile", "kinds", "filter"]],
   ["Operators", ["admin", "audit"]],
   ["Queue and database", ["jobs", "worker", "migrate", "transfer", "nonce"]],
@@ -101,6 +105,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   admin: "Operators, their tokens and sessions",
   order: "Orders and their certificates",
   cert: "Certificates by their serial numbers",
+  campaign: "Campaigns, which ask clients to replace certificates",
   nonce: "Nonces of the ACME protocol",
   audit: "The audit trail",
   ca: "The CA of a profile: make, request, sign, take over, replace, try",

@@ -41,6 +41,7 @@ import { Issuers } from "../services/signing/Issuers.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../services/signing/ReadHooks.ts"
+import { RenewalAsks } from "../services/signing/RenewalAsks.ts"
 import type { Signers } from "../services/signing/Signer.ts"
 import { Validator } from "../services/validation/Validator.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -87,6 +88,7 @@ export const kept = (roles: Roles, process?: number) =>
       Nonces.layer(config),
       AccountKeys.layer,
       AuditAllowance.layer,
+      RenewalAsks.layer,
       Passwords.layer(),
       ProfileStates.layer,
       SharedClock.layer

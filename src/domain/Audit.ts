@@ -39,6 +39,12 @@ const vocabulary = {
   job_advanced: { outcome: "success", actors: ["admin", "cli"] },
   nonce_cleanup_completed: { outcome: "success", actors: ["admin", "cli"] },
   audit_pruned: { outcome: "success", actors: ["cli", "system"] },
+  campaign_started: { outcome: "success", actors: ["admin", "cli"] },
+  campaign_paused: { outcome: "success", actors: ["admin", "cli"] },
+  campaign_resumed: { outcome: "success", actors: ["admin", "cli"] },
+  campaign_ended: { outcome: "success", actors: ["admin", "cli"] },
+  campaign_revocation_confirmed: { outcome: "success", actors: ["admin", "cli"] },
+  campaign_finished: { outcome: "success", actors: ["system"] },
   crl_number_raised: { outcome: "success", actors: ["cli"] },
   authority_compromised: { outcome: "success", actors: ["admin", "cli"] },
   upstream_key_changed: { outcome: "success", actors: ["cli"] },
@@ -125,6 +131,10 @@ interface JobDetail {
   readonly subject: string
 }
 
+interface CampaignDetail {
+  readonly campaign_id: string
+}
+
 /** The name of the operator whom the action concerned. */
 interface TargetDetail {
   readonly target: string
@@ -209,6 +219,22 @@ interface Details {
   readonly nonce_cleanup_completed: { readonly removed: number }
   readonly audit_pruned: { readonly cutoff: string; readonly removed: number }
   readonly authority_compromised: { readonly issuer: string }
+  /** The filter has its members in snake_case, with the number of its serials instead of the serials. */
+  readonly campaign_started: CampaignDetail & {
+    readonly text: string
+    readonly filter: { readonly [member: string]: string | number }
+    readonly revoke_at?: string
+  }
+  readonly campaign_paused: CampaignDetail
+  readonly campaign_resumed: CampaignDetail
+  readonly campaign_ended: CampaignDetail
+  readonly campaign_revocation_confirmed: CampaignDetail & { readonly revoke_at: string }
+  readonly campaign_finished: CampaignDetail & {
+    readonly matched: number
+    readonly replaced: number
+    readonly revoked: number
+    readonly expired: number
+  }
   readonly crl_number_raised: { readonly issuer: string; readonly before: number; readonly after: number }
   readonly upstream_key_changed: {
     readonly account_url: string

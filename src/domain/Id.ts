@@ -9,6 +9,8 @@ export type AuthorizationId = string & Brand.Brand<"AuthorizationId">
 export const AuthorizationId = Brand.nominal<AuthorizationId>()
 export type ChallengeId = string & Brand.Brand<"ChallengeId">
 export const ChallengeId = Brand.nominal<ChallengeId>()
+export type CampaignId = string & Brand.Brand<"CampaignId">
+export const CampaignId = Brand.nominal<CampaignId>()
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 

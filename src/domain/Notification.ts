@@ -13,7 +13,7 @@ export const profileEvents = [
 ] as const
 
 /** Events about operators; the section `[admin.notify]` delivers them. */
-const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
+const operatorEvents = ["admin_sign_in", "admin_credential_changed", "campaign_finished"] as const
 
 /** Every event that a section may name. */
 export const notificationEvents = [...profileEvents, ...operatorEvents] as const
@@ -22,7 +22,9 @@ export const notificationEvents = [...profileEvents, ...operatorEvents] as const
  * The events of an entry that names no events. These are the events of the first version; an entry must name a newer
  * event to receive it.
  */
-export const usualEvents = notificationEvents.filter((event) => event !== "authority_expiring")
+export const usualEvents = notificationEvents.filter((event) =>
+  event !== "authority_expiring" && event !== "campaign_finished"
+)
 
 export type NotificationEvent = (typeof notificationEvents)[number]
 
@@ -145,6 +147,19 @@ export interface NotificationFields {
     readonly recipient?: string | undefined
     readonly total: number
     readonly certificates: ReadonlyArray<ExpiringCertificate>
+    /** Why the certificates must be replaced, if a campaign says so, and the page that explains this. */
+    readonly campaign_reason?: string | undefined
+    readonly campaign_url?: string | undefined
+  }
+  readonly campaign_finished: {
+    readonly campaign_id: string
+    /** The reason that the operator gave for the campaign. */
+    readonly campaign_reason: string
+    /** How many certificates the campaign matched, and how they left it. */
+    readonly matched: number
+    readonly replaced: number
+    readonly revoked: number
+    readonly expired: number
   }
   readonly admin_sign_in: OfOperator & {
     readonly outcome:

@@ -21,6 +21,7 @@ export type Noun =
   | "token"
   | "profile"
   | "issuer"
+  | "campaign"
 
 // 400
 
@@ -153,6 +154,16 @@ export class JobNotRunnable extends Data.TaggedError("JobNotRunnable")<{
   readonly status: string
 }> {}
 
+/** The campaign is in a state that does not permit the act. `act` is the end of a sentence, such as "be paused". */
+export class CampaignStateRefused extends Data.TaggedError("CampaignStateRefused")<{
+  readonly id: string
+  readonly state: string
+  readonly act: string
+}> {}
+
+/** As many campaigns are open as may be. */
+export class TooManyCampaigns extends Data.TaggedError("TooManyCampaigns")<{ readonly most: number }> {}
+
 /** No active operator with the role `admin` would remain. */
 export class LastAdmin extends Data.TaggedError("LastAdmin")<{ readonly username: string }> {}
 
@@ -227,6 +238,8 @@ export type OperatorError =
   | IssuerStopped
   | JobNotCancellable
   | JobNotRunnable
+  | CampaignStateRefused
+  | TooManyCampaigns
   | LastAdmin
   | SelfTarget
   | MfaRequired

@@ -30,6 +30,8 @@ export type OperatorCode =
   | "already_revoked"
   | "job_not_cancellable"
   | "job_not_runnable"
+  | "campaign_state"
+  | "too_many_campaigns"
   | "last_admin"
   | "self_target"
   | "mfa_required"
@@ -172,6 +174,16 @@ const table = {
     code: "job_not_runnable",
     message: ({ id, status }) =>
       `Job ${id} is ${status} and cannot run now; only a job that is ready, or that failed and was not replaced, can run.`
+  },
+  CampaignStateRefused: {
+    status: 409,
+    code: "campaign_state",
+    message: ({ act, id, state }) => `Campaign ${id} is ${state}, so it cannot ${act}.`
+  },
+  TooManyCampaigns: {
+    status: 409,
+    code: "too_many_campaigns",
+    message: ({ most }) => `${most} campaigns are open already; end one of them first.`
   },
   LastAdmin: {
     status: 409,

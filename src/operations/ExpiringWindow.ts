@@ -17,11 +17,35 @@ export const batch = 2000
 
 const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
 
+/** A certificate that an order may name in `replaces`. `serial` is the second part of its certID. */
+interface Named extends Omit<expiring.Replaceable, "certId"> {
+  readonly profile: string
+  readonly serial: string
+}
+
+/**
+ * Returns the orders that name certificates in `replaces`, by the numbers of these certificates. `known` keeps the first
+ * part of each profile's certIDs, which names the authority key, for the next pages. No chain is parsed, because there
+ * may be very many chains.
+ */
+export const replacementsOf = Effect.fnUntraced(
+  function*(open: ReadonlyArray<Named>, known: Map<string, ReadonlyArray<string>>) {
+    const found = new Map<number, OrderId>()
+    for (const profile of new Set(open.map((place) => place.profile))) {
+      const authorities = known.get(profile) ?? (yield* expiring.authorities(profile))
+      known.set(profile, authorities)
+      const wanted = open.filter((place) => place.profile === profile).flatMap((
+        { accountId, notAfter, number, serial }
+      ) => authorities.map((authority) => ({ number, certId: `${authority}.${serial}`, accountId, notAfter })))
+      for (const [number, other] of yield* expiring.replaced(profile, wanted)) found.set(number, other)
+    }
+    return found
+  }
+)
+
 /**
  * Returns which certificates of a page were replaced, by their index in the page. A certificate was replaced if another
- * certificate has all its names, or if the order of another certificate names it. `known` keeps the first part of each
- * profile's certIDs, which names the authority key, for the next pages. No chain is parsed, because there may be very
- * many chains.
+ * certificate has all its names, or if the order of another certificate names it.
  */
 const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
@@ -31,14 +55,7 @@ const followed = Effect.fnUntraced(
         ? []
         : [{ ...place, number, serial: serialPart(place.certSerial) }]
     )
-    for (const profile of new Set(open.map((place) => place.profile))) {
-      const authorities = known.get(profile) ?? (yield* expiring.authorities(profile))
-      known.set(profile, authorities)
-      const wanted = open.filter((place) => place.profile === profile).flatMap((
-        { accountId, notAfter, number, serial }
-      ) => authorities.map((authority) => ({ number, certId: `${authority}.${serial}`, accountId, notAfter })))
-      for (const number of (yield* expiring.replaced(profile, wanted)).keys()) found.add(number)
-    }
+    for (const number of (yield* replacementsOf(open, known)).keys()) found.add(number)
     return found
   }
 )

@@ -3,10 +3,13 @@ import type { NamedLeaf } from "../crypto/x509/CertId.ts"
 import { namedLeaf, parseCertId } from "../crypto/x509/CertId.ts"
 import { readStoredChain } from "../crypto/x509/Chain.ts"
 import { Malformed, NoSuchCertificate } from "../domain/AcmeError.ts"
+import { pollingSeconds, windowFor } from "../domain/Campaign.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { emit } from "../domain/words/Log.ts"
 import { currentSeconds } from "../engine/Time.ts"
 import { ReadHooks } from "../services/signing/ReadHooks.ts"
+import { RenewalAsks } from "../services/signing/RenewalAsks.ts"
+import { campaignsOf } from "../store/campaigns/CampaignCertificateRows.ts"
 import * as certificates from "../store/orders/CertificateRows.ts"
 import { isReadable, refuseChain } from "./StoredCertificate.ts"
 
@@ -17,6 +20,8 @@ export interface RenewalWindow {
   readonly isRevoked: boolean
   /** The reason for this window, for people: an `http` or `https` URL. */
   readonly explanationUrl?: string | undefined
+  /** When the client should ask again at the latest, in epoch seconds. Absent if the usual time is early enough. */
+  readonly againAt?: number | undefined
 }
 
 /**
@@ -72,10 +77,45 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
   )
 })
 
+type Located = Exclude<Effect.Success<ReturnType<typeof locate>>, OtherKey | string>
+
+/** Returns the window of a certificate that is not revoked and that no campaign matches. */
+const usualWindow = Effect.fnUntraced(function*(profile: string, found: Located) {
+  const { renewalEnd: end, renewalStart: start, renewalUrl: explanationUrl } = found
+  if (start !== undefined && end !== undefined) {
+    const stored: RenewalWindow = { start, end, explanationUrl, isRevoked: false }
+    return stored
+  }
+  const window = yield* suggested(profile, found.certificate)
+  return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false }
+})
+
+/** If a client has asked within this time, another request is not recorded. It is less than a polling interval. */
+const askSeconds = pollingSeconds / 2
+
+/**
+ * Returns the window of a certificate that campaigns have matched: the earliest one among those of the running
+ * campaigns and its usual window. So no campaign delays a renewal. Also notes that a client has asked.
+ */
+const inCampaigns = Effect.fnUntraced(function*({ leaf, orderId }: Located, usual: RenewalWindow) {
+  const now = yield* currentSeconds
+  let window = usual
+  const campaigns = yield* campaignsOf(orderId)
+  if (campaigns.some(({ askedAt }) => askedAt < now - askSeconds)) {
+    yield* RenewalAsks.use(({ note }) => note(orderId))
+  }
+  for (const { begunAt, explanationUrl, spanSeconds, state } of campaigns) {
+    if (state !== "running" || begunAt === undefined || spanSeconds === undefined) continue
+    const own = windowFor({ begunAt, spanSeconds }, leaf.certId)
+    if (own.start < window.start) window = { ...own, explanationUrl, againAt: own.start, isRevoked: false }
+  }
+  return window
+})
+
 /**
  * Returns renewal information (RFC 9773). For a revoked certificate, the window is in the past. For any other
- * certificate, the window is the one that the signer suggests; without a suggestion it is estimated. The suggestion of
- * an upstream is stored in the row, so that a client's request never causes a request to the upstream.
+ * certificate, the window is the one that the signer suggests; without a suggestion it is estimated. A campaign may
+ * have an earlier window. The suggestion of an upstream is stored in the row, so that a client's request never causes a request to the upstream.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)
@@ -89,12 +129,8 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
     return yield* new NoSuchCertificate({ isOtherKey })
   }
   if (found.revokedAt === undefined) {
-    const { renewalEnd: end, renewalStart: start, renewalUrl: explanationUrl } = found
-    if (start !== undefined && end !== undefined) {
-      return { start, end, explanationUrl, isRevoked: false } satisfies RenewalWindow
-    }
-    const window = yield* suggested(profile, found.certificate)
-    return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false } satisfies RenewalWindow
+    const usual = yield* usualWindow(profile, found)
+    return found.campaigns === 0 ? usual : yield* inCampaigns(found, usual)
   }
   return over(yield* currentSeconds)
 })

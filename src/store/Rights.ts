@@ -23,7 +23,9 @@ const ofRole: { readonly [R in Role]: Grants } = {
   acme: [
     ["SELECT INSERT UPDATE", "accounts orders authorizations challenges"],
     ["SELECT INSERT", "order_identifiers burnt_keys revocations"],
-    ["SELECT", "eab_keys http01_tokens upstream_orders alternate_chains"]
+    ["SELECT", "eab_keys http01_tokens upstream_orders alternate_chains campaigns campaign_certificates"],
+    ["UPDATE", "campaigns.asked campaigns.matched campaigns.replaced campaigns.revoked campaigns.expired"],
+    ["UPDATE", "campaign_certificates.asked_at"]
   ],
   admin: [
     [
@@ -32,7 +34,12 @@ const ofRole: { readonly [R in Role]: Grants } = {
       "admin_recovery_codes api_tokens login_attempts login_failures"
     ],
     ["SELECT INSERT", "revocations burnt_keys compromised_issuers"],
-    ["SELECT", "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain"]
+    ["SELECT INSERT UPDATE", "campaigns"],
+    [
+      "SELECT",
+      "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain campaign_certificates " +
+      "campaign_samples"
+    ]
   ],
   worker: [
     [
@@ -46,8 +53,9 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT DELETE", "admin_sessions"],
     ["DELETE", "audit_log"],
     ["SELECT INSERT DELETE", "audit_chain"],
-    ["SELECT INSERT", "alternate_chains"],
-    ["SELECT UPDATE", "compromised_issuers"],
+    ["SELECT INSERT", "alternate_chains campaign_samples"],
+    ["SELECT UPDATE", "compromised_issuers campaigns"],
+    ["SELECT INSERT UPDATE", "campaign_certificates"],
     ["UPDATE", "audit_chain.signature audit_chain.key_id audit_chain.signed_at"]
   ]
 }

@@ -24,6 +24,7 @@ const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [405, ["method_not_allowed"]],
   [409, [
     "already_revoked",
+    "campaign_state",
     "issuer_stopped",
     "issuer_unknown",
     "job_not_cancellable",
@@ -37,7 +38,8 @@ const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
     "number_not_above",
     "order_not_issued",
     "profile_not_mounted",
-    "self_target"
+    "self_target",
+    "too_many_campaigns"
   ]],
   [413, ["body_too_large"]],
   [415, ["unsupported_media_type"]],

@@ -22,6 +22,7 @@ const pages = [
   "/ui/",
   "/ui/orders",
   "/ui/expiring",
+  "/ui/campaigns",
   "/ui/accounts",
   "/ui/eab",
   "/ui/upstream-orders",

@@ -157,6 +157,18 @@ const contact = text(
   null
 )
 const target = { username: "bob" }
+const nowhere = { id: ids.nobody }
+const campaignFilter: Readonly<Record<string, Member>> = {
+  issuer: text("0".repeat(64), "0", "x"),
+  profile: text("default", "closed", "none"),
+  kind: text("default", "bogus"),
+  key: text("rsa-2048", "rsa", "dsa", "ECDSA-P256"),
+  kid: text(ids.bound, ids.nobody, "x"),
+  accountId: text(ids.owner, ids.nobody, "x"),
+  name: text("**.example.org", "*.example.org", "a b", "*"),
+  serials: text("0a01\n0A:02", "x", "", "# none"),
+  issuedBefore: text("2027-01-10", "yesterday", "2027-02-30")
+}
 const others = ["anna", "carl", "nobody", "Bob", "no body", "-", "x".repeat(100)]
 
 /** All routes that plays use. */
@@ -446,6 +458,39 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
   },
   { noun: "configuration", route: "GET /api/config", by: "viewer", query: profile },
   { noun: "authorities", route: "GET /api/cas", by: "viewer" },
+  { noun: "campaigns", route: "GET /api/campaigns", by: "viewer", query: paging },
+  {
+    noun: "campaigns",
+    route: "POST /api/campaigns/preview",
+    by: "viewer",
+    body: campaignFilter
+  },
+  {
+    noun: "campaigns",
+    route: "POST /api/campaigns",
+    by: "admin",
+    body: {
+      ...campaignFilter,
+      reason: { good: "a bug", odd: ["", " ", "x".repeat(501), 1] },
+      explanationUrl: text("https://status.example/1", "ftp://status.example", "https://a:b@status.example", "x"),
+      pace: { good: 100, odd: [0, -1, 1.5, "x"] },
+      revokeAt: text("2099-01-01T00:00:00Z", "2001-01-01", "x"),
+      revokeReason: { good: 1, odd: ["superseded", 7, "x"] }
+    }
+  },
+  { noun: "campaigns", route: "GET /api/campaigns/{id}", by: "viewer", at: nowhere, others: ["x"] },
+  {
+    noun: "campaigns",
+    route: "GET /api/campaigns/{id}/silent",
+    by: "viewer",
+    at: nowhere,
+    others: ["x"],
+    query: paging
+  },
+  { noun: "campaigns", route: "POST /api/campaigns/{id}/pause", by: "operator", at: nowhere, others: ["x"] },
+  { noun: "campaigns", route: "POST /api/campaigns/{id}/resume", by: "operator", at: nowhere, others: ["x"] },
+  { noun: "campaigns", route: "POST /api/campaigns/{id}/end", by: "operator", at: nowhere, others: ["x"] },
+  { noun: "campaigns", route: "POST /api/campaigns/{id}/confirm", by: "admin", at: nowhere, others: ["x"], body: step },
   {
     noun: "service",
     route: "GET /api/search",

@@ -72,6 +72,17 @@ const scope: Readonly<Record<string, Flag>> = {
   "expires-at": ["2030-01-01", "2026-01-01", "2030-01-01T00:00:00Z", "tomorrow", "2030-02-30"],
   prevalidated: true
 }
+const campaignFilter: Readonly<Record<string, Flag>> = {
+  issuer: ["0".repeat(64), "x"],
+  profile: ["default", "none"],
+  kind: ["default", "bogus"],
+  key: ["rsa-2048", "dsa"],
+  kid: [ids.bound, "x"],
+  "account-id": [ids.owner, "x"],
+  name: ["**.example.org", "a b"],
+  serials: ["none"],
+  "issued-before": ["2027-01-10", "yesterday"]
+}
 const hmacKey = Buffer.alloc(32, 9)
 const contact: Flag = ["new@example.org", "no address", "Name <a@example.org>", "ü@example.org"]
 const people = ["anna", "carl", "nobody", "Bob", "no body"]
@@ -148,6 +159,27 @@ const commands: ReadonlyArray<CommandEntry> = [
     flags: json
   },
 
+  {
+    noun: "campaigns",
+    command: "campaign start",
+    flags: {
+      ...campaignFilter,
+      reason: ["a bug", ""],
+      "explanation-url": ["https://status.example/1", "ftp://status.example"],
+      pace: ["100", "0", "x"],
+      "revoke-at": ["2099-01-01", "2001-01-01", "x"],
+      "revoke-reason": ["keyCompromise", "7"],
+      ...json
+    }
+  },
+  { noun: "campaigns", command: "campaign preview", flags: { ...campaignFilter, ...json } },
+  { noun: "campaigns", command: "campaign list", flags: { ...paging, ...json } },
+  { noun: "campaigns", command: "campaign show", args: [ids.nobody], others: ["x"], flags: json },
+  { noun: "campaigns", command: "campaign silent", args: [ids.nobody], others: ["x"], flags: { ...paging, ...json } },
+  { noun: "campaigns", command: "campaign pause", args: [ids.nobody], others: ["x"], flags: json },
+  { noun: "campaigns", command: "campaign resume", args: [ids.nobody], others: ["x"], flags: json },
+  { noun: "campaigns", command: "campaign end", args: [ids.nobody], others: ["x"], asks: true, flags: json },
+  { noun: "campaigns", command: "campaign confirm", args: [ids.nobody], others: ["x"], asks: true, flags: json },
   {
     noun: "scopes",
     command: "eab set",
@@ -466,6 +498,7 @@ const others: Readonly<Partial<Record<Noun, ReadonlyArray<string>>>> = {
   accounts: ["account", "account --help"],
   orders: ["order", "order --help", "help order list"],
   certificates: ["ca", "ca --help", "cert", "crl", "cert --help", "crl --help"],
+  campaigns: ["campaign", "campaign --help", "campaign bogus"],
   nonces: ["nonce", "nonce --help"],
   audit: ["audit", "audit --help"],
   jobs: ["jobs", "jobs --help", "job list"],

@@ -129,6 +129,9 @@ const pages: ReadonlyArray<PageEntry> = [
   }),
   at("/ui/expiring", "expiring", { query: { ...expiringFilters, ...page } }),
   at("/ui/expiring/export", "expiring", { query: { ...expiringFilters, ...format } }),
+  at("/ui/campaigns", "campaigns", { query: page }),
+  at("/ui/campaigns/preview", "campaigns", { query: { profile: ["default", "none"], key: ["rsa", "dsa"] } }),
+  one("/ui/campaigns/{id}", "campaigns", ids.nobody),
   at("/ui/upstream-orders", "upstream", { query: { ...profile, status: ["processing", "invalid", "bogus"], ...page } }),
   one("/ui/upstream-orders/{id}", "upstream", ids.relayed, [ids.invalid, ids.valid]),
   at("/ui/jobs", "jobs", {
@@ -162,6 +165,13 @@ const pages: ReadonlyArray<PageEntry> = [
 ]
 
 const step: Values = { password: [password, "Kraków tramway, 5 stops"] }
+const campaign: Values = {
+  profile: ["default", "none"],
+  key: ["rsa", "dsa"],
+  serials: ["0a01", "x"],
+  reason: ["a bug", ""],
+  revokeAt: ["2099-01-01", "2001-01-01", "x"]
+}
 const contact: Values = { contact: ["new@example.org", "no address", "Name <a@example.org>"] }
 const token: Values = {
   name: ["deploy", "token of olga", "x".repeat(65), "a\u001bb"],
@@ -252,6 +262,11 @@ const forms: ReadonlyArray<FormEntry> = [
     },
     others: [ids.revokedCredential, ids.narrowCredential]
   }),
+  form("/ui/campaigns", "campaigns", "", { by: "admin", on: "/ui/campaigns", fields: campaign }),
+  form("/ui/campaigns/{id}/pause", "campaigns", ids.nobody, { on: "/ui/campaigns" }),
+  form("/ui/campaigns/{id}/resume", "campaigns", ids.nobody, { on: "/ui/campaigns" }),
+  form("/ui/campaigns/{id}/end", "campaigns", ids.nobody, { on: "/ui/campaigns" }),
+  form("/ui/campaigns/{id}/confirm", "campaigns", ids.nobody, { by: "admin", on: "/ui/campaigns", fields: step }),
   form("/ui/authorities/{issuer}/compromise", "compromise", issuer, {
     on: "/ui/authorities",
     fields: { password: [password, "wrong", ""] },

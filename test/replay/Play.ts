@@ -14,6 +14,7 @@ export const nouns = [
   "accounts",
   "audit",
   "chain",
+  "campaigns",
   "orders",
   "expiring",
   "upstream",

@@ -34,6 +34,7 @@ import { Issuers } from "../../src/services/signing/Issuers.ts"
 import { ProfileStates } from "../../src/services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
+import { RenewalAsks } from "../../src/services/signing/RenewalAsks.ts"
 import { Signers } from "../../src/services/signing/Signer.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
@@ -93,6 +94,7 @@ const kept = ({ config }: Installation) =>
     Loops.layer,
     AccountKeys.layer,
     AuditAllowance.layer,
+    RenewalAsks.layer,
     ProfileStates.layer
   )
 

@@ -40,7 +40,8 @@ const small = new Set([
   "sqlite_master",
   "pg_class",
   "admin_users",
-  "expiry_digests"
+  "expiry_digests",
+  "campaigns"
 ])
 
 /**
@@ -107,9 +108,25 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     names: /^(order_profiles|revocation_issuers|job_unknown_kinds|job_heads|expiring_authorities)$/
   },
   {
-    bound: "one page of a walk over all orders, for a compromised CA",
-    names: /^certificates_live_page$/,
+    bound: "one page of a walk over all orders, for a compromised CA or a campaign",
+    names: /^(certificates_live_page|campaign_walk)$/,
     steps: /id>/
+  },
+  {
+    bound: "one page of what is left of a campaign, or one entry of it, in the order of an index",
+    names: /^campaign_(open_page|revocable_page|silent_page|finish)$/,
+    steps: /campaign_certificates_open \(campaign_id=\?/
+  },
+  {
+    bound: "what is left of a campaign, from an index alone, beside the service",
+    names: /^campaign_remaining$/,
+    steps: /COVERING INDEX campaign_certificates_open/
+  },
+  { bound: "the last samples of a campaign", names: /^campaign_samples$/, steps: /campaign_id=\?/ },
+  {
+    bound: "rows by their ids, where PostgreSQL knows how few there are",
+    names: /^campaign_(match|members|leave|mailed|asked_first|asked_again)$/,
+    steps: /never/
   },
   { bound: "those of a kind that comes round for each profile", names: /^job_look_again$/, steps: /kind=\?/ },
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
@@ -209,7 +226,7 @@ const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray
 }
 
 const isTable = (name: string): boolean =>
-  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|audit_chain|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|login_failures|api_tokens)$/
+  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|audit_chain|campaign_certificates|campaign_samples|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|login_failures|api_tokens)$/
     .test(name)
 
 interface Node {

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Dialect } from "../../src/engine/sql/Column.ts"
 import type { Database } from "../../src/engine/sql/Database.ts"
+import * as campaigns from "../../src/operations/operator/CampaignRecords.ts"
 import * as eab from "../../src/operations/operator/Eab.ts"
 import * as operators from "../../src/operations/operator/identity/Operators.ts"
 import * as tokens from "../../src/operations/operator/identity/Tokens.ts"
@@ -52,6 +53,18 @@ export const actsOn = (dialect: Dialect, config: Config) => {
   }
   const literal = (id: string) => dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
 
+  const campaign = (revokeAt?: number) =>
+    Effect.map(
+      campaigns.start(config, keyboard, {
+        filter: { profile: "default" },
+        reason: "a bug",
+        explanationUrl: undefined,
+        pace: undefined,
+        revokeAt,
+        revokeReason: undefined
+      }),
+      ({ id }): Subject => ({ id })
+    )
   const account = Effect.map(
     Effect.suspend(() => callerAt(profileOf(config), accountKeyOf(newPrivateKey()))),
     ({ accountId }): Subject => ({ id: accountId })
@@ -248,6 +261,46 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       cli: ({ id }) => ["crl", "compromised", id, "--yes"],
       rows: ["authority_compromised"],
       records: ["admin_authority_compromised"]
+    },
+    "starts a campaign": {
+      subject: () => Effect.succeed({ id: "default" }),
+      api: () => ["POST", "/api/campaigns", { profile: "default", reason: "a bug" }],
+      panel: () => ["/ui/campaigns", { profile: "default", reason: "a bug" }],
+      cli: () => ["campaign", "start", "--profile", "default", "--reason", "a bug"],
+      rows: ["campaign_started"],
+      records: ["admin_campaign_started"]
+    },
+    "pauses a campaign": {
+      subject: () => campaign(),
+      api: ({ id }) => ["POST", `/api/campaigns/${id}/pause`],
+      panel: ({ id }) => [`/ui/campaigns/${id}/pause`],
+      cli: ({ id }) => ["campaign", "pause", id],
+      rows: ["campaign_paused"],
+      records: ["admin_campaign_paused"]
+    },
+    "resumes a campaign": {
+      subject: () => Effect.tap(campaign(), ({ id }) => campaigns.pause(keyboard, id)),
+      api: ({ id }) => ["POST", `/api/campaigns/${id}/resume`],
+      panel: ({ id }) => [`/ui/campaigns/${id}/resume`],
+      cli: ({ id }) => ["campaign", "resume", id],
+      rows: ["campaign_resumed"],
+      records: ["admin_campaign_resumed"]
+    },
+    "ends a campaign": {
+      subject: () => campaign(),
+      api: ({ id }) => ["POST", `/api/campaigns/${id}/end`],
+      panel: ({ id }) => [`/ui/campaigns/${id}/end`],
+      cli: ({ id }) => ["campaign", "end", id, "--yes"],
+      rows: ["campaign_ended"],
+      records: ["admin_campaign_ended"]
+    },
+    "confirms the revocation of a campaign": {
+      subject: () => campaign(startsAt + 86_400),
+      api: ({ id }) => ["POST", `/api/campaigns/${id}/confirm`, step],
+      panel: ({ id }) => [`/ui/campaigns/${id}/confirm`, step],
+      cli: ({ id }) => ["campaign", "confirm", id, "--yes"],
+      rows: ["campaign_revocation_confirmed"],
+      records: ["admin_campaign_confirmed"]
     },
     "disables an operator": {
       subject: seated,

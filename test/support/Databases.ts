@@ -86,6 +86,7 @@ const tables = [
   "burnt_keys",
   "compromised_issuers",
   "alternate_chains",
+  "campaigns",
   "orphaned_certificates",
   "http01_tokens",
   "admin_users",

@@ -68,6 +68,20 @@ export const linesOf = {
     eabDeactivateAccounts: "acme-svc eab delete KID --deactivate-accounts --yes",
     eabDeleteAccounts: "acme-svc eab delete KID --delete-accounts --yes"
   },
+  campaigns: {
+    campaignPreview: "acme-svc campaign preview --profile default --key rsa-2048",
+    campaignStart:
+      "acme-svc campaign start --profile default --key rsa-2048 --reason \"RSA keys of 2048 bits\" --explanation-url https://status.example.org/rsa",
+    campaignList: "acme-svc campaign list",
+    campaignShow: "acme-svc campaign show CAMPAIGN_ID",
+    campaignSilent: "acme-svc campaign silent CAMPAIGN_ID",
+    campaignPause: "acme-svc campaign pause CAMPAIGN_ID",
+    campaignResume: "acme-svc campaign resume CAMPAIGN_ID",
+    campaignEnd: "acme-svc campaign end CAMPAIGN_ID --yes",
+    campaignDated:
+      "acme-svc campaign start --issued-before 2026-01-31 --reason \"a bug of the issuance\" --revoke-at 2099-01-01 --revoke-reason superseded",
+    campaignConfirm: "acme-svc campaign confirm CAMPAIGN_ID --yes"
+  },
   kinds: {
     kindsList: "acme-svc kinds list --profile corp",
     kindsTry: "acme-svc kinds try request.pem --profile corp --kind mutual --name www.example.org",
@@ -211,6 +225,7 @@ export const lines = {
   ...linesOf.operations,
   ...linesOf.settings,
   ...linesOf.eab,
+  ...linesOf.campaigns,
   ...linesOf.kinds,
   ...linesOf.orders,
   ...linesOf.debugging,

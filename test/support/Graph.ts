@@ -38,6 +38,7 @@ import { Issuers } from "../../src/services/signing/Issuers.ts"
 import { ProfileStates } from "../../src/services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
+import { RenewalAsks } from "../../src/services/signing/RenewalAsks.ts"
 import type { DirectSigner, Signer } from "../../src/services/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/services/signing/Signer.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
@@ -163,6 +164,7 @@ export const world = (script: Script = {}) =>
     script.policies ?? Policies.layerNone,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
+    RenewalAsks.layer,
     ProfileStates.layer,
     Notifier.layerNone,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),

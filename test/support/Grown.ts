@@ -129,6 +129,24 @@ export const fillTables = Effect.fnUntraced(function*(orders: number) {
   )
   yield* fill("authority_notices", "profile, issuer, not_after, days", `'profile-' || i, 'ab', ${at}, 30`, few)
   yield* fill("expiry_reminders", "order_id, sent_at", `${id(2, "i")}, ${at}`)
+  yield* fill(
+    "campaigns",
+    "id, state, filter, reason, created_at, actor_kind, revoked_to, filled_to, looked_to",
+    `${id(10, "i")}, 'ended', '{}', 'x', ${at}, 'cli', ${id(0, "0")}, ${id(0, "0")}, ${id(0, "0")}`,
+    few
+  )
+  yield* fill(
+    "campaign_certificates",
+    "order_id, campaign_id, asked_at, left_at, left_as",
+    `${id(2, "i")}, ${
+      id(10, "(i - i % 100)")
+    }, ${at}, CASE WHEN i % 2 = 1 THEN ${at} END, CASE WHEN i % 2 = 1 THEN 'replaced' END`
+  )
+  yield* fill(
+    "campaign_samples",
+    "campaign_id, sampled_at, remaining, asked",
+    `${id(10, "(i - i % 100)")}, ${at} + i, i, i`
+  )
   yield* fill("reminded_addresses", "key, window_started_at, mails", `'address-' || i, ${until} - i / 100, 5`)
   yield* fill("login_failures", "key, failures, last_failed_at", `'name-' || i, 5, ${until} - i / 100`)
   yield* fill("login_attempts", "key, window_started_at, attempts", `'address-' || i, ${until} - i / 100, 5`)

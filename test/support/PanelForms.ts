@@ -54,6 +54,7 @@ const kept = [
   "SELECT id, name, revoked_at FROM api_tokens ORDER BY id",
   `SELECT id, username, password_hash, status, role, contact_email, totp_secret, totp_pending_secret FROM admin_users
    ORDER BY id`,
+  "SELECT id, state, confirmed_at FROM campaigns ORDER BY id",
   "SELECT issuer FROM compromised_issuers ORDER BY issuer",
   "SELECT token_hash, state FROM admin_sessions ORDER BY token_hash",
   "SELECT id FROM jobs WHERE kind = 'signer_issue' AND status = 'ready' AND run_at > unixepoch() + 600 ORDER BY id"
@@ -152,6 +153,20 @@ const atBob = (change = "") => (ground: Ground): string => {
   ground.write("UPDATE admin_users SET status = 'active', role = 'viewer', totp_secret = NULL WHERE username = 'bob'")
   if (change !== "") ground.write(`UPDATE admin_users SET ${change} WHERE username = 'bob'`)
   return "/ui/operators/bob"
+}
+const atCampaign = (state: "paused" | "running") => ({ write }: Ground): string => {
+  const id = randomUUID()
+  const noOrder = Buffer.alloc(16)
+  write(
+    `INSERT INTO campaigns (id, state, filter, reason, created_at, actor_kind, revoke_at, revoked_to, filled_to, looked_to,
+       paused_at) VALUES (?, ?, '{"profile":"corp"}', 'a bug', 1, 'cli', 4102444800, ?, ?, ?, 2)`,
+    Buffer.from(id.replaceAll("-", ""), "hex"),
+    state,
+    noOrder,
+    noOrder,
+    noOrder
+  )
+  return `/ui/campaigns/${id}`
 }
 const atCora = (change = "") => (ground: Ground): string => {
   if (change !== "") ground.write(`UPDATE admin_users SET ${change} WHERE username = 'cora'`)
@@ -286,6 +301,25 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     says: "deleted.",
     badly: { ttlSeconds: "-1" },
     code: "bad_request"
+  },
+  "/ui/campaigns": {
+    page: ({ write }) => {
+      write("DELETE FROM campaigns")
+      return "/ui/campaigns"
+    },
+    well: { profile: "corp", name: "nothing.example", reason: "a bug" },
+    says: "The campaign has started.",
+    badly: { name: "nothing.example", reason: "a bug", pace: "0" },
+    code: "bad_request"
+  },
+  "/ui/campaigns/{id}/pause": { page: atCampaign("running"), says: "The campaign is paused." },
+  "/ui/campaigns/{id}/resume": { page: atCampaign("paused"), says: "The campaign is running." },
+  "/ui/campaigns/{id}/end": { page: atCampaign("running"), says: "The campaign has ended." },
+  "/ui/campaigns/{id}/confirm": {
+    page: atCampaign("paused"),
+    well: { password: admin },
+    says: "What is left is revoked at the date of the campaign.",
+    ...wrong
   },
   "/ui/authorities/{issuer}/compromise": {
     page: ({ write }) => {

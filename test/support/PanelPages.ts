@@ -119,6 +119,8 @@ export const rows: ReadonlyArray<Row> = [
   record("/ui/orders/{id}", "/ui/orders?status=pending", "pending", "pending"),
   record("/ui/orders/{id}", "/ui/orders?status=processing", "processing", "processing"),
   page("/ui/expiring", "edge-1.corp.example", "Nothing expires within 30 days."),
+  page("/ui/campaigns", "There is no campaign."),
+  page("/ui/campaigns/preview", "would match", "would match", { at: "/ui/campaigns/preview?profile=corp" }),
   page("/ui/accounts", "platform@corp.example", "No client has registered yet."),
   record("/ui/accounts/{id}", "/ui/accounts?profile=corp&status=valid", "platform@corp.example", "valid"),
   record("/ui/accounts/{id}", "/ui/accounts?status=deactivated", "deactivated", "deactivated"),

@@ -291,6 +291,68 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       expires_at: "2"
     }
   ],
+  campaigns: [
+    {
+      id: idOf(12, 0),
+      state: "running",
+      filter: `{"profile":"default"}`,
+      reason: odd,
+      explanation_url: "https://status.example/",
+      pace: "100",
+      created_at: "1",
+      actor_kind: "admin",
+      actor_id: odd,
+      revoke_at: "9",
+      revoke_reason: "1",
+      confirmed_at: "2",
+      confirmed_kind: "cli",
+      confirmed_by: odd,
+      revoke_due: "9",
+      revoked_to: idOf(2, 0),
+      filled_to: idOf(2, 0),
+      filled_at: "3",
+      looked_to: idOf(2, 0),
+      begun_at: "3",
+      span_seconds: "21600",
+      paused_at: "4",
+      ended_at: "5",
+      finished: "true",
+      matched: "5",
+      asked: "4",
+      replaced: "3",
+      revoked: "2",
+      expired: "1"
+    },
+    {
+      id: idOf(12, 1),
+      state: "ended",
+      filter: `{"key":"rsa"}`,
+      reason: "x",
+      created_at: "1",
+      actor_kind: "cli",
+      revoked_to: idOf(0, 0),
+      filled_to: idOf(0, 0),
+      looked_to: idOf(0, 0),
+      finished: "false",
+      matched: "0",
+      asked: "0",
+      replaced: "0",
+      revoked: "0",
+      expired: "0"
+    }
+  ],
+  campaign_certificates: [
+    {
+      order_id: idOf(2, 0),
+      campaign_id: idOf(12, 0),
+      asked_at: "1",
+      mailed_at: "2",
+      left_at: "3",
+      left_as: "replaced"
+    },
+    { order_id: idOf(2, 0), campaign_id: idOf(12, 1), asked_at: "0" }
+  ],
+  campaign_samples: [{ campaign_id: idOf(12, 0), sampled_at: "1", remaining: "2", asked: "1" }],
   expiry_digests: [
     { profile: "default", sent_at: "1" },
     { profile: "other", sent_at: "2", doubted_at: "1" }

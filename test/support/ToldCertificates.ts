@@ -1,4 +1,7 @@
 import { hash } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { operatorScope } from "../../src/domain/Notification.ts"
 import { acmeKeyFrom } from "./AcmeSession.ts"
 import { newEcKey } from "./Keys.ts"
 import type { Expected, Stage } from "./ToldStage.ts"
@@ -87,6 +90,20 @@ export const certificateWays: ReadonlyArray<Way> = [
   {
     event: "certificate_revoked",
     surface: "worker",
+    entry: "campaign_revoke",
+    ...long,
+    act: async (stage) => given((await campaign(stage))[0])
+  },
+  {
+    event: "campaign_finished",
+    surface: "worker",
+    entry: "campaign_round",
+    ...short,
+    act: async (stage) => given((await campaign(stage))[1])
+  },
+  {
+    event: "certificate_revoked",
+    surface: "worker",
     entry: "signer_revoke",
     ...long,
     act: async (stage) => {
@@ -169,6 +186,34 @@ const byKey = async (
   const act = () => own.post(own.directory.revokeCert ?? "", body)
   return { told: await stage.telling(act, () => [revocation(issued, reason), ...more]) }
 }
+
+/** A campaign for one certificate, which is revoked at its date, so that the campaign finishes. */
+const campaign = (stage: Stage): Promise<ReadonlyArray<Expected>> =>
+  stage.once("campaign", async () => {
+    const issued = await stage.issued(await stage.account("default"), ["campaign.example"])
+    writeFileSync(join(stage.directory, "serials"), issued.leaf.serialNumber)
+    const revokeAt = new Date(Date.now() + 3000).toISOString()
+    const ended = async () => {
+      const said = await stage.command(
+        ..."campaign start --serials serials --reason incident --revoke-reason superseded --json --revoke-at".split(
+          " "
+        ),
+        revokeAt
+      )
+      const { id } = JSON.parse(said) as { readonly id: string }
+      await stage.command("campaign", "confirm", id, "--yes")
+      for (let state = "running"; state !== "ended";) {
+        await stage.hurry("campaign_round")
+        state = (JSON.parse(await stage.command("campaign", "show", id, "--json")) as { readonly state: string }).state
+      }
+      return id
+    }
+    return await stage.telling(ended, (id) => [revocation(issued, 4, ""), {
+      event: "campaign_finished",
+      scope: operatorScope,
+      members: { campaign_id: id, campaign_reason: "incident", matched: 1, replaced: 0, revoked: 1, expired: 0 }
+    }])
+  })
 
 /** Certificates that expire, and the reports about them when a configuration with notifications takes effect. */
 export const endingWays: ReadonlyArray<Way> = [

@@ -45,6 +45,7 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("jobs failed", "jobs", { status: "failed" }),
     page("job", `jobs/${known.failedJob}`),
     page("notifications", "notifications"),
+    page("campaigns", "campaigns"),
     page("workers", "workers"),
     page("authorities", "authorities"),
     page("profiles", "profiles"),

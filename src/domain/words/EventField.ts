@@ -16,6 +16,7 @@ export const fields = {
   backend: "word",
   body_bytes: "int",
   body_preview: "text",
+  campaign_id: "text",
   challenge_id: "text",
   cert_serial: "text",
   check: "word",

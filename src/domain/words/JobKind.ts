@@ -32,6 +32,7 @@ const issuance = Schema.Struct({
 
 const relayedIssuance = Schema.Struct({ order_id: Schema.String, profile: Schema.String })
 const relayRoom = waiting({ factor: 4, memberPart: 1 / 4 })
+const ofCampaign = Schema.Struct({ campaign_id: Schema.String })
 const ofAll = Schema.Struct({})
 
 /** Every kind of job. */
@@ -118,6 +119,9 @@ export const kinds = {
   order_sweep: kind({ payload: ofAll, periodic: true }),
   audit_sweep: kind({ payload: ofAll, periodic: true }),
   audit_chain: kind({ payload: ofAll, periodic: true }),
+  campaign_fill: kind({ payload: ofCampaign }),
+  campaign_revoke: kind({ payload: ofCampaign }),
+  campaign_round: kind({ payload: ofAll, periodic: true }),
   job_retention_sweep: kind({ payload: ofAll, periodic: true })
 }
 

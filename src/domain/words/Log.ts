@@ -90,6 +90,7 @@ export const events = {
   order_replaces_accepted: info("order_id", "cert_serial"),
   order_replaces_rejected: warn("reason"),
   renewal_info_rejected: debug("reason"),
+  renewal_asks_unwritten: warn("error"),
   renewal_info_hook_failed: warn("error"),
   order_rejected: warn("reason", "identifiers"),
   order_finalize_queued: info("order_id"),
@@ -203,6 +204,13 @@ export const events = {
   local_ca_revocations_restored: advisory("issuer", "path", "crl_number", "entries", "rows_imported"),
   local_ca_ledger_imported: info("issuer", "crl_number", "entries", "rows_imported"),
   local_ca_orphaned_crl: advisory("issuer"),
+
+  // campaigns
+  campaign_filled: info("campaign_id", "total"),
+  campaign_finished: info("campaign_id", "total"),
+  campaign_revoked: warn("campaign_id", "count", "failed"),
+  campaign_reminders_queued: info("campaign_id", "count", "limited"),
+  campaign_round_failed: error("error"),
 
   // sweeps
   nonce_reaper_swept: debug("rows_removed"),

@@ -18,6 +18,7 @@ export const loops = {
   process_scrapes: { isVital: false },
   process_state: { isVital: true },
   profile_states: { isVital: false },
+  renewal_asks: { isVital: false },
   reload_refused: { isVital: false },
   stop_signal: { isVital: false }
 } as const satisfies Readonly<Record<string, LoopDeclaration>>

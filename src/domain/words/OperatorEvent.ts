@@ -1,5 +1,5 @@
 import type { Declaration } from "../../engine/telemetry/Declaration.ts"
-import { advisory, error, info, warn } from "../../engine/telemetry/Declaration.ts"
+import { advisory, error, info, progress, warn } from "../../engine/telemetry/Declaration.ts"
 import type { FieldName } from "./EventField.ts"
 
 /** The log records about operators and their listener. */
@@ -39,6 +39,11 @@ export const operatorEvents = {
   admin_mfa_enrolment_pending: advisory("count"),
   admin_users_without_address: advisory("count"),
   admin_authority_compromised: advisory("username", "surface", "issuer"),
+  admin_campaign_started: progress("username", "surface", "campaign_id"),
+  admin_campaign_paused: info("username", "surface", "campaign_id"),
+  admin_campaign_resumed: info("username", "surface", "campaign_id"),
+  admin_campaign_ended: info("username", "surface", "campaign_id"),
+  admin_campaign_confirmed: advisory("username", "surface", "campaign_id"),
   admin_eab_created: info("username", "surface", "kid"),
   admin_eab_scope_changed: info("username", "surface", "kid"),
   admin_eab_revoked: info("username", "surface", "kid"),

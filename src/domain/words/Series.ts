@@ -131,6 +131,10 @@ export const series = {
     profile: "text",
     reason: "text"
   }),
+  acme_svc_campaign_certificates: gauge("Certificates of the campaigns that are running.", {
+    campaign: "text",
+    state: ["matched", "asked", "replaced", "never_asks", "remaining"]
+  }),
   acme_svc_audit_last_row: gauge(
     "Number of the newest row of the audit trail. It falls when the database goes back to an older state.",
     {}

@@ -91,6 +91,14 @@ const samplesAt = (now: number): NotificationFields => ({
     not_after: now + 7 * daySeconds,
     days_remaining: 7
   },
+  campaign_finished: {
+    campaign_id: zero,
+    campaign_reason: "a test",
+    matched: 3,
+    replaced: 2,
+    revoked: 0,
+    expired: 1
+  },
   expiry_reminder: { account_id: zero, total: 1, certificates: expiringAt(now).slice(0, 1) },
   admin_sign_in: { ...operator, outcome: "succeeded_from_new_address", user_agent: "test" },
   admin_credential_changed: { ...operator, change: "password", by_self: true }

@@ -11,11 +11,13 @@ import type { engineSeries } from "../../engine/telemetry/EngineSeries.ts"
 import type { Sample } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import * as auditSignals from "../../store/AuditSignals.ts"
+import * as campaigns from "../../store/campaigns/CampaignRows.ts"
 import { timeAfter } from "../../store/ChainedRows.ts"
 import { head as chainHead } from "../../store/ChainLinks.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import { brief } from "./BriefReading.ts"
+import { countsOf } from "./CampaignRecords.ts"
 import { countOpen } from "./ExpiringRecords.ts"
 
 const keptMillis = 10_000
@@ -123,6 +125,19 @@ const longest = (kinds: ReadonlyArray<JobKind>): Sampling =>
     })
   })
 
+/** At most as many campaigns run as may be open at once. */
+const campaigned: Sampling = Effect.gen(function*() {
+  const found: Array<Sample> = []
+  for (const campaign of yield* campaigns.open) {
+    if (campaign.state !== "running") continue
+    const { asked, id, matched, replaced } = campaign
+    const { remaining, silent } = yield* countsOf(campaign)
+    const values = { matched, asked, replaced, never_asks: silent, remaining }
+    for (const [state, value] of Object.entries(values)) found.push({ labels: { campaign: id, state }, value })
+  }
+  return found
+})
+
 const lastRow: Sampling = Effect.map(
   auditSignals.lastRow,
   (row) => row?.id === undefined ? [] : [{ labels: {}, value: row.id }]
@@ -157,6 +172,7 @@ export const make = (known: {
       acme_svc_certificates_revoked_last_hour: revoked(known.profiles),
       acme_svc_audit_last_row: lastRow,
       acme_svc_audit_unchained_seconds: unchained,
+      acme_svc_campaign_certificates: campaigned,
       acme_svc_certificates_expiring: expiring(known.profiles),
       acme_svc_crl_next_update_seconds: nextUpdates,
       acme_svc_profile_degraded: Effect.sync(() =>

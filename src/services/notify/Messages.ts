@@ -25,7 +25,10 @@ const sentences: { readonly [E in MessageKind]: string } = {
     `[{{ profile }}] ${counted} within {{ lead_days }} days{% if superseded %}, {{ superseded }} of them replaced{% endif %}${first}`,
   authority_expiring:
     "[{{ profile }}] the CA {{ subject }} {% if not_after < at %}has ended{% elif days_remaining == 0 %}ends within a day{% elif days_remaining == 1 %}ends in 1 day{% else %}ends in {{ days_remaining }} days{% endif %}, at {{ not_after | date }}{% if chain_ends_with != subject %}, with {{ chain_ends_with }} above it{% endif %}",
-  expiry_reminder: `${counted} soon${first}`,
+  expiry_reminder:
+    `{% if campaign_reason %}{{ total }} {% if total == 1 %}certificate has{% else %}certificates have{% endif %} to be replaced: {{ campaign_reason }}{% else %}${counted} soon${first}{% endif %}`,
+  campaign_finished:
+    "campaign {{ campaign_id }} has finished: {{ replaced }} of {{ matched }} certificates were replaced, {{ revoked }} revoked, {{ expired }} have expired",
   admin_sign_in:
     "operator {{ username }}: {% if outcome == \"succeeded_from_new_address\" %}signed in from a new address {{ client_ip }}{% elif outcome == \"locked_out\" %}sign-in locked{% elif outcome == \"step_up_failed\" %}wrong password in a session{% elif outcome == \"step_up_refused\" %}session ended after wrong passwords{% elif outcome == \"password_guessed\" %}{{ failures }} wrong passwords in a row{% else %}second factor refused{% endif %}",
   admin_credential_changed:
@@ -52,6 +55,8 @@ const labels: { readonly [member: string]: string } = {
   subject: "CA",
   issuer: "Key id",
   chain_ends_with: "First to end",
+  campaign_id: "Campaign",
+  campaign_reason: "Its reason",
   username: "Operator",
   outcome: "Outcome",
   change: "Change",
@@ -80,7 +85,7 @@ const digest =
   `{% for one in certificates %}{{ one.not_after | date }} (${days}): {{ one.identifiers | join(", ") }}{% if one.superseded_by %}, followed by {{ one.superseded_by.cert_serial | default(one.superseded_by.order_id) }}{% endif %}\n  order {{ one.order_id }}, account {{ one.account_id }}{% if one.cert_serial %}, serial {{ one.cert_serial }}{% endif %}\n{% endfor %}`
 
 const reminder =
-  `{% for one in certificates %}{{ one.not_after | date }}: {{ one.identifiers | join(", ") }}\n{% endfor %}\nNo other certificate has replaced {% if total == 1 %}it{% else %}them{% endif %} so far. This address is a contact of the account\n{{ account_id }} at the endpoint {{ profile }}, which ordered {% if total == 1 %}it{% else %}them{% endif %}. A certificate that is renewed, replaced or\nrevoked is written about no more.\n`
+  `{% if campaign_url %}{{ campaign_url }}\n\n{% endif %}{% for one in certificates %}{{ one.not_after | date }}: {{ one.identifiers | join(", ") }}\n{% endfor %}\nNo other certificate has replaced {% if total == 1 %}it{% else %}them{% endif %} so far. This address is a contact of the account\n{{ account_id }} at the endpoint {{ profile }}, which ordered {% if total == 1 %}it{% else %}them{% endif %}. A certificate that is renewed, replaced or\nrevoked is written about no more.\n`
 
 const body = (event: MessageKind): string => {
   if (event === "expiry_reminder") return `{{ message }}\n\n${reminder}`

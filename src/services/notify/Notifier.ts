@@ -46,6 +46,8 @@ export interface ContactLetter {
     readonly recipient: string
     readonly orders: ReadonlyArray<string>
     readonly total: number
+    readonly campaign_reason?: string | undefined
+    readonly campaign_url?: string | undefined
   }
 }
 

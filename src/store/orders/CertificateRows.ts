@@ -20,9 +20,16 @@ const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers A
 const bySerialStatement = statement({
   name: "certificate_by_serial",
   params: { profile: name(), serial: name() },
-  row: { ...issued, renewalStart: nullable(int), renewalEnd: nullable(int), renewalUrl: nullable(text()) },
+  row: {
+    ...issued,
+    renewalStart: nullable(int),
+    renewalEnd: nullable(int),
+    renewalUrl: nullable(text()),
+    campaigns: int
+  },
   sql: () =>
-    `SELECT ${issuedColumns}, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl"
+    `SELECT ${issuedColumns}, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl",
+       (SELECT count(*) FROM campaign_certificates c WHERE c.order_id = orders.id AND c.left_at IS NULL) AS "campaigns"
      FROM orders LEFT JOIN upstream_orders ON order_id = id
      WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
 })
@@ -87,7 +94,8 @@ export const ofSerials = (serials: ReadonlyArray<string>) =>
 
 /**
  * Finds the certificates of a profile with this serial. There can be several only if the profile has had several
- * issuers. A relayed certificate comes with the renewal window that its upstream suggests, in epoch seconds.
+ * issuers. A relayed certificate comes with the renewal window that its upstream suggests, in epoch seconds. `campaigns`
+ * is the number of campaigns that have matched the certificate, and that it has not left.
  */
 export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 

@@ -33,6 +33,7 @@ import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 import { authorityHandler } from "./AuthorityHandler.ts"
+import { campaignHandlers } from "./CampaignHandlers.ts"
 import { chainHandler } from "./ChainHandler.ts"
 import { expiryHandlers } from "./ExpiryHandlers.ts"
 import { renewalHandler } from "./RenewalHandler.ts"
@@ -231,6 +232,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     ...expiryHandlers(config),
     authorityHandler(config, yield* Issuers),
     renewalHandler(config, yield* Signers),
+    ...campaignHandlers(config, terms.remindsAt),
     yield* chainHandler(config, yield* Issuers),
     ...sweeps.map((one) => sweep(config.jobs.lease_seconds, wanted, one))
   ]

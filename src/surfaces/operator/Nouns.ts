@@ -2,6 +2,7 @@ import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
 import { auditActs } from "./acts/AuditActs.ts"
 import { authorityActs } from "./acts/AuthorityActs.ts"
+import { campaignActs } from "./acts/CampaignActs.ts"
 import { configurationActs } from "./acts/ConfigurationActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { expiringActs } from "./acts/ExpiringActs.ts"
@@ -30,6 +31,7 @@ const all = [
   upstreamOrderActs,
   auditActs,
   authorityActs,
+  campaignActs,
   jobActs,
   notificationActs,
   nonceActs,

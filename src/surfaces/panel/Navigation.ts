@@ -16,6 +16,7 @@ const groups: ReadonlyArray<{ readonly name: string; readonly places: ReadonlyAr
     places: [
       { title: "Orders", path: "/ui/orders" },
       { title: "Expiring", path: "/ui/expiring" },
+      { title: "Campaigns", path: "/ui/campaigns" },
       { title: "Accounts", path: "/ui/accounts" },
       { title: "EAB credentials", path: "/ui/eab" },
       { title: "Upstream orders", path: "/ui/upstream-orders" }

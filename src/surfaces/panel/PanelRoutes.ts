@@ -2,6 +2,7 @@ import type { Resolved } from "../../settings/Resolve.ts"
 import { accountRoutes } from "./handlers/AccountPages.ts"
 import { auditRoutes } from "./handlers/AuditPages.ts"
 import { authorityRoutes } from "./handlers/Authorities.ts"
+import { campaignRoutes } from "./handlers/CampaignPages.ts"
 import { configurationRoutes } from "./handlers/ConfigurationPage.ts"
 import { eabRoutes } from "./handlers/EabPages.ts"
 import { expiringRoutes } from "./handlers/ExpiringPage.ts"
@@ -32,6 +33,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...accountRoutes(config),
     ...eabRoutes(config),
     ...expiringRoutes(config),
+    ...campaignRoutes(config),
     ...upstreamOrderRoutes(config),
     ...jobRoutes(config),
     ...notificationRoutes(config),

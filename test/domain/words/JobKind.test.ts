@@ -70,6 +70,9 @@ describe("the payload of a job", () => {
     order_sweep: {},
     audit_sweep: {},
     audit_chain: {},
+    campaign_fill: { campaign_id: "c" },
+    campaign_revoke: { campaign_id: "c" },
+    campaign_round: {},
     job_retention_sweep: {}
   }
 

@@ -69,7 +69,7 @@ describe("the vocabulary of the log", () => {
 
   it("writes events and fields in lower-case words, and begins each event with a word from a fixed list", () => {
     const first = new Set(
-      ("account admin audit authz certificate challenge csr db eab filter http ipam job jws key leaf local metrics nonce notify order profile proxy publish renewal "
+      ("account admin audit authz campaign certificate challenge csr db eab filter http ipam job jws key leaf local metrics nonce notify order profile proxy publish renewal "
         + "request script server signer span tls trace upstream worker").split(" ")
     )
     for (const name of [...Object.keys(events), ...Object.keys(fields)]) assert.match(name, /^[a-z][a-z0-9_]*$/)

@@ -88,6 +88,11 @@ export const own = words(`
   admin_login_guessed
   admin_mfa_recovery_codes_reissued
   admin_authority_compromised
+  admin_campaign_confirmed
+  admin_campaign_ended
+  admin_campaign_paused
+  admin_campaign_resumed
+  admin_campaign_started
   admin_operator_created
   admin_operator_deleted
   admin_template_unused
@@ -103,6 +108,11 @@ export const own = words(`
   audit_chain_postponed
   audit_head_signed
   audit_head_unsigned
+  campaign_filled
+  campaign_finished
+  campaign_reminders_queued
+  campaign_revoked
+  campaign_round_failed
   certificate_orphan_kept
   certificate_orphan_revoke_failed
   certificate_orphan_revoked
@@ -139,6 +149,7 @@ export const own = words(`
   notify_expiry_reminders_retired
   notify_expiry_unused
   notify_names_omitted
+  renewal_asks_unwritten
   notify_tested
   leaf_usages_differ
   order_extensions_not_granted

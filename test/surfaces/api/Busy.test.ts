@@ -28,6 +28,7 @@ const lists = [
   "nonces",
   "jobs",
   "queue",
+  "campaigns",
   "cas",
   "trends",
   "upstream-orders",

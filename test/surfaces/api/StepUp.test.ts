@@ -61,10 +61,19 @@ describe("a change that needs the caller's password", () => {
           yield* sql(`UPDATE admin_users SET status = 'disabled' WHERE username = '${username}'`)
         }
         const issuer = "ab".repeat(32)
+        const campaign = "01890a5d-ac96-774b-bcce-b302099a8057"
         if (name === "compromiseCa") {
           yield* crls.insert({ issuer, number: 1, der: Buffer.from("x"), thisUpdate: 0, nextUpdate: 4_102_444_800 })
         }
-        const path = pattern.replace("{username}", username).replace("{id}", identity.tokenHash.slice(0, 16))
+        if (name === "confirmCampaign") {
+          yield* sql(
+            `INSERT INTO campaigns (id, state, filter, reason, created_at, actor_kind, revoke_at, revoked_to, filled_to,
+               looked_to) VALUES (X'${campaign.replaceAll("-", "")}', 'running', '{"key":"rsa"}', 'x', 0, 'cli',
+               4102444800, zeroblob(16), zeroblob(16), zeroblob(16))`
+          )
+        }
+        const path = pattern.replace("/campaigns/{id}", `/campaigns/${campaign}`).replace("{username}", username)
+          .replace("{id}", identity.tokenHash.slice(0, 16))
           .replace("{issuer}", issuer)
         const body = (word: string) =>
           Object.fromEntries(

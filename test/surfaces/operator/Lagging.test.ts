@@ -57,6 +57,7 @@ describe("the routes that may lag", () => {
       "/ui/authorities",
       "/ui/authorities/{issuer}/ca.crl",
       "/ui/authorities/{issuer}/ca.pem",
+      "/ui/campaigns/preview",
       "/ui/configuration",
       "/ui/nonces",
       "/ui/orders/{id}/chain.pem",
@@ -119,7 +120,8 @@ const visited = Effect.fnUntraced(function*<R>(
   const ids = yield* column(
     `SELECT id::text FROM accounts UNION ALL (SELECT id::text FROM orders ORDER BY id LIMIT 2)
      UNION ALL SELECT encode(kid, 'hex')::uuid::text FROM eab_keys UNION ALL (SELECT id::text FROM jobs LIMIT 2)
-     UNION ALL SELECT order_id::text FROM upstream_orders UNION ALL SELECT id::text FROM audit_log`
+     UNION ALL SELECT order_id::text FROM upstream_orders UNION ALL SELECT id::text FROM audit_log
+     UNION ALL SELECT id::text FROM campaigns`
   )
   const answered = new Set<string>()
   for (const pattern of patterns) {

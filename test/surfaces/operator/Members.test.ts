@@ -78,7 +78,10 @@ const sample = noun({
 const usual = [
   ..."1 name 01890a5d-ac96-774b-bcce-b302099a8057 a1b2 2026-01-01 a.example ann@example.org".split(" "),
   ..."mailto:ann@example.org 192.0.2.1 true 7200 names".split(" "),
-  `1:${"0a".repeat(32)}`
+  `1:${"0a".repeat(32)}`,
+  "0a".repeat(32),
+  "https://a.example/",
+  "rsa-2048"
 ]
 
 /** Numbers at and beyond every bound that a member may have, and texts that only look like a number. */

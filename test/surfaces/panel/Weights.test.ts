@@ -31,6 +31,7 @@ const lists: ReadonlyArray<readonly [path: string, rows: number]> = [
 ]
 
 const others = [
+  "/ui/campaigns",
   "/ui/audit/chain",
   "/ui/",
   "/ui/?range=30d",

@@ -17,9 +17,12 @@ import { aside, transaction } from "../../../engine/sql/Database.ts"
 import { inBatches } from "../../../engine/sql/Pages.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import type { Notifier } from "../../../services/notify/Notifier.ts"
+import type { ContactLetter } from "../../../services/notify/Notifier.ts"
 import { write } from "../../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
 import * as accounts from "../../../store/AccountRows.ts"
+import { mailed } from "../../../store/campaigns/CampaignCertificateRows.ts"
+import type { Campaign } from "../../../store/campaigns/CampaignRows.ts"
 import * as reminders from "../../../store/notify/ReminderRows.ts"
 import type { Place } from "../../../store/orders/ExpiringRows.ts"
 import { batch, judged } from "../../ExpiringWindow.ts"
@@ -52,6 +55,13 @@ interface Mails {
   readonly limited: number
 }
 
+/** What a mail says besides the certificates, and the writes that belong to it. */
+interface More {
+  readonly about?: Pick<ContactLetter["fields"], "campaign_reason" | "campaign_url">
+  /** Gets the orders that need no mail any more: the mail names them, or the account has no contact. */
+  readonly during?: (orders: ReadonlyArray<OrderId>) => Effect.Effect<void, StorageFailed, Database>
+}
+
 /**
  * Queues mail to the contacts of one account. If every contact has already been sent enough mail today, nothing is
  * queued.
@@ -60,11 +70,15 @@ const tell = Effect.fnUntraced(function*(
   profile: string,
   accountId: AccountId,
   orders: ReadonlyArray<OrderId>,
-  now: number
+  now: number,
+  { about = {}, during = () => Effect.void }: More = {}
 ): Effect.fn.Return<Mails, StorageFailed, Database | Notifier> {
   const account = yield* accounts.find(profile, accountId)
   const addresses = mailAddressesOf(account?.contact ?? []).map((address) => ({ address, key: keyOf(address) }))
-  if (addresses.length === 0) return { queued: 0, limited: 0 }
+  if (addresses.length === 0) {
+    yield* transaction(during(orders))
+    return { queued: 0, limited: 0 }
+  }
   const queued = transaction(Effect.gen(function*() {
     const taken = yield* reminders.take(orders, now - weekSeconds, now)
     const told = orders.filter((id) => taken.has(id))
@@ -75,17 +89,26 @@ const tell = Effect.fnUntraced(function*(
       yield* write({
         event: contactEvent,
         scope: profile,
-        fields: { account_id: accountId, recipient: address, orders: told.slice(0, mostNamed), total: told.length }
+        fields: {
+          account_id: accountId,
+          recipient: address,
+          orders: told.slice(0, mostNamed),
+          total: told.length,
+          ...about
+        }
       })
       mails++
     }
+    yield* during(told)
     const limited = addresses.length - mails
     return mails === 0 ? yield* new Limited({ mails: limited }) : { queued: mails, limited }
   }))
   return yield* Effect.catchTag(queued, "Limited", ({ mails }) => Effect.succeed({ queued: 0, limited: mails }))
 })
 
-const byAccount = (places: ReadonlyArray<Place>): ReadonlyMap<AccountId, ReadonlyArray<OrderId>> => {
+const byAccount = (
+  places: ReadonlyArray<Pick<Place, "accountId" | "id">>
+): ReadonlyMap<AccountId, ReadonlyArray<OrderId>> => {
   const found = new Map<AccountId, Array<OrderId>>()
   for (const { accountId, id } of places) {
     const orders = found.get(accountId)
@@ -109,6 +132,30 @@ const tellOf = Effect.fnUntraced(function*(profile: string, open: ReadonlyArray<
     yield* Effect.yieldNow
   }
   return mails
+})
+
+/**
+ * Queues mail to the contacts of the accounts whose clients never ask for the renewal information of a campaign. Mail
+ * about a certificate is queued once, together with the row that says so, and not within a week of another mail about
+ * it.
+ */
+export const remindOfCampaign = Effect.fnUntraced(function*(
+  { explanationUrl, id, reason }: Pick<Campaign, "explanationUrl" | "id" | "reason">,
+  silent: ReadonlyArray<Pick<Place, "accountId" | "id" | "profile">>,
+  now: number
+) {
+  const mails = { count: 0, limited: 0 }
+  const about = { campaign_reason: reason, campaign_url: explanationUrl }
+  const during = (orders: ReadonlyArray<OrderId>) => mailed(id, orders, now)
+  for (const profile of new Set(silent.map((one) => one.profile))) {
+    for (const [accountId, orders] of byAccount(silent.filter((one) => one.profile === profile))) {
+      const { limited, queued } = yield* tell(profile, accountId, orders, now, { about, during })
+      mails.count += queued
+      mails.limited += limited
+      yield* Effect.yieldNow
+    }
+  }
+  if (mails.count + mails.limited > 0) yield* emit("campaign_reminders_queued", { campaign_id: id, ...mails })
 })
 
 const sweep = Effect.fnUntraced(function*(now: number) {

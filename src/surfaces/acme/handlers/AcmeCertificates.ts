@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Entropy } from "../../../crypto/Entropy.ts"
+import { pollingSeconds } from "../../../domain/Campaign.ts"
 import { tagged } from "../../../engine/http/EntityTag.ts"
 import type { Answer } from "../../../engine/http/Message.ts"
 import { json } from "../../../engine/http/Message.ts"
-import { rfc3339 } from "../../../engine/Time.ts"
+import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
 import { publications } from "../../../operations/acme/Publications.ts"
 import { revokeCert } from "../../../operations/acme/RevokeCert.ts"
+import type { RenewalWindow } from "../../../operations/Renewal.ts"
 import { renewalInfo } from "../../../operations/Renewal.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeone } from "../Posted.ts"
@@ -49,20 +51,27 @@ const revokedRetrySeconds = 60
  * Returns six hours, plus or minus a fifth, so that clients that asked at the same time do not all return at the same
  * time.
  */
-const usualRetrySeconds = (fraction: number): number => Math.round(21_600 * (0.8 + 0.4 * fraction))
+const usualRetrySeconds = (fraction: number): number => Math.round(pollingSeconds * (0.8 + 0.4 * fraction))
+
+const leastRetrySeconds = 60
+
+/** Returns when a client should ask again: at the usual time, or earlier if its window begins before. */
+const retrySeconds = ({ againAt, isRevoked }: RenewalWindow, now: number, fraction: number): number => {
+  if (isRevoked) return revokedRetrySeconds
+  const usual = usualRetrySeconds(fraction)
+  return againAt === undefined || againAt <= now ? usual : Math.min(usual, Math.max(leastRetrySeconds, againAt - now))
+}
 
 /**
  * Returns the renewal information of a certificate (RFC 9773 section 4). Anyone who knows the certificate may read it.
  */
 export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
-  Effect.zipWith(
-    renewalInfo(endpoint.profile.name, id),
-    Entropy.use(({ fraction }) => fraction),
-    ({ end, explanationUrl, isRevoked, start }, fraction) => {
-      const seconds = isRevoked ? revokedRetrySeconds : usualRetrySeconds(fraction)
-      return json(200, {
-        suggestedWindow: { start: rfc3339(start), end: rfc3339(end) },
-        ...(explanationUrl === undefined ? {} : { explanationURL: explanationUrl })
-      }, { "retry-after": String(seconds) })
-    }
-  )
+  Effect.gen(function*() {
+    const window = yield* renewalInfo(endpoint.profile.name, id)
+    const fraction = yield* Entropy.use((entropy) => entropy.fraction)
+    const { end, explanationUrl, start } = window
+    return json(200, {
+      suggestedWindow: { start: rfc3339(start), end: rfc3339(end) },
+      ...(explanationUrl === undefined ? {} : { explanationURL: explanationUrl })
+    }, { "retry-after": String(retrySeconds(window, yield* currentSeconds, fraction)) })
+  })

@@ -105,8 +105,27 @@ const operators = async () => {
   await done(admin.POST("/api/operators/{username}/enable", step))
   const own = { params: { path: { username: "ann" } }, body: { password } }
   await refused(admin.POST("/api/operators/{username}/disable", own), 409, "self_target")
+  await campaign(admin)
   const nobodys = { params: { path: { issuer: "0".repeat(64) } }, body: { password } }
   await refused(admin.POST("/api/cas/{issuer}/compromise", nobodys), 404, "not_found")
+}
+
+/** Starts a campaign that matches nothing, and does everything with it. */
+const campaign = async (admin: Program) => {
+  const filter = { profile: "default", name: "nothing.example" }
+  const counted = await done(admin.POST("/api/campaigns/preview", { body: filter }))
+  check(counted.matched === 0, "a certificate of nobody was counted")
+  const revokeAt = "2099-01-01T00:00:00Z"
+  const { id } = await done(admin.POST("/api/campaigns", { body: { ...filter, reason: "a test", revokeAt } }))
+  const params = { path: { id } }
+  await done(admin.GET("/api/campaigns"))
+  await done(admin.GET("/api/campaigns/{id}", { params }))
+  await done(admin.GET("/api/campaigns/{id}/silent", { params }))
+  await done(admin.POST("/api/campaigns/{id}/confirm", { params, body: { password } }))
+  await done(admin.POST("/api/campaigns/{id}/pause", { params }))
+  await refused(admin.POST("/api/campaigns/{id}/pause", { params }), 409, "campaign_state")
+  await done(admin.POST("/api/campaigns/{id}/resume", { params }))
+  await done(admin.POST("/api/campaigns/{id}/end", { params }))
 }
 
 const ownAccount = async () => {
