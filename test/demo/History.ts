@@ -289,6 +289,12 @@ export const writeHistory = (path: string, now: number): void => {
         })
       }
     })
+    database.prepare(
+      `INSERT INTO campaigns (id, state, filter, reason, created_at, actor_kind, actor_id, revoked_to, filled_to, filled_at,
+         looked_to, begun_at, span_seconds, ended_at, matched, asked, replaced, expired)
+       VALUES (?, 'ended', '{"profile":"corp","key":"rsa-2048"}', 'RSA keys of 2048 bits', ?, 'admin', 'olga', zeroblob(16),
+         zeroblob(16), ?, zeroblob(16), ?, 21600, ?, 42, 40, 39, 1)`
+    ).run(id(9, 0), now - 500_000, now - 499_990, now - 499_990, now - 400_000)
     const job = database.prepare(
       `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, last_error, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, 5, ?, ?, ?)`

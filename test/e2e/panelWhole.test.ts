@@ -51,6 +51,7 @@ const records = [
   ["/ui/orders?status=pending", "/ui/orders/"],
   ["/ui/accounts", "/ui/accounts/"],
   ["/ui/eab", "/ui/eab/"],
+  ["/ui/campaigns", "/ui/campaigns/"],
   ["/ui/jobs?status=failed", "/ui/jobs/"],
   ["/ui/upstream-orders", "/ui/upstream-orders/"],
   ["/ui/audit", "/ui/audit/"]

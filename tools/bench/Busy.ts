@@ -26,7 +26,7 @@ const namesOf = (orders: number): number => Math.max(150, Math.floor(renewedOf(o
 const zones = 5000
 
 /** Returns the id of a row as text. The tables are 1 for accounts, 2 for orders, and 5 for jobs. */
-const idOf = (table: 1 | 2 | 5, number: number): string => {
+const idOf = (table: 1 | 2 | 5 | 9, number: number): string => {
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0")
   const time = hex(1_500_000_000_000 + number, 12)
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-800${table}-${hex(number, 12)}`
@@ -48,6 +48,7 @@ export const facts = ({ accounts, orders }: BusyPopulation) => {
     smallAccount: idOf(1, accounts - 1),
     order: idOf(2, order),
     failedJob: idOf(5, 7),
+    campaign: idOf(9, 1),
     // The newest order that was placed at an upstream.
     relayedOrder: idOf(2, Math.max(0, Math.floor(orders / 100) - 1) * 100 + 1),
     serial: `4${order.toString(16).padStart(31, "0")}`,
@@ -166,6 +167,21 @@ const tablesOf = (
       upstream_order_url: "'https://ca.example/order/' || i",
       created_at: at("i * 100"),
       updated_at: at("i * 100")
+    }),
+    rows("campaigns", 10, {
+      id: id(9, "i"),
+      state: "'ended'",
+      filter: "'{\"profile\":\"default\"}'",
+      reason: "'a bug'",
+      created_at: `${from}`,
+      actor_kind: "'cli'",
+      revoked_to: id(0, "0"),
+      filled_to: id(0, "0"),
+      filled_at: `${from}`,
+      looked_to: id(0, "0"),
+      begun_at: `${from}`,
+      span_seconds: "21600",
+      ended_at: `${until}`
     }),
     rows("jobs", Math.floor(orders / 100), {
       id: id(5, "i"),

@@ -46,6 +46,8 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("job", `jobs/${known.failedJob}`),
     page("notifications", "notifications"),
     page("campaigns", "campaigns"),
+    page("campaign", `campaigns/${known.campaign}`),
+    page("count for a campaign", "campaigns/preview", { key: "rsa-1024" }),
     page("workers", "workers"),
     page("authorities", "authorities"),
     page("profiles", "profiles"),

@@ -11,7 +11,7 @@ import type { AnyAct, Cli } from "../../surfaces/operator/Act.ts"
 import type { Field, Fields, Written } from "../../surfaces/operator/Field.ts"
 import { judged } from "../../surfaces/operator/MemberInput.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
-import { refusal, switchFlag } from "./Flags.ts"
+import { neededText, optionalText, refusal, switchFlag } from "./Flags.ts"
 import { secretFlag } from "./SecretInput.ts"
 
 /*
@@ -91,12 +91,17 @@ const valueFlag = (cli: AnyCli, member: string, field: Field<unknown>) => {
     : Flag.map(Flag.optional(named), Option.getOrUndefined)
 }
 
+/** Makes a flag for the path of the file that contains the value. The file is read later (`FileInput.ts`). */
+const fileFlag = (cli: AnyCli, member: string, field: Field<unknown>) =>
+  (field.isNeeded ? neededText : optionalText)(flagOf(cli, member), helpOf(cli, member, field))
+
 /** Returns the flags of a member. There is one flag, or one for each word of the member if its words are flags. */
 const flagsOf = (cli: AnyCli, member: string, field: Field<unknown>): ReadonlyArray<Parameter> => {
   const words = cli.spelt?.[member]
   if (words !== undefined) return Object.values(words).map(([name, help]) => [name, switchFlag(name, help)])
   const name = flagOf(cli, member)
   if (field.isSecret === true) return [[member, secretFlag(name)]]
+  if (field.isFile === true) return [[member, fileFlag(cli, member, field)]]
   if (field.form === "boolean") return [[member, switchFlag(name, helpOf(cli, member, field))]]
   if (field.form !== "texts") return [[member, valueFlag(cli, member, field)]]
   const several = Flag.String(name).pipe(

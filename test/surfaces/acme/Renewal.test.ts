@@ -109,6 +109,35 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.isAbove(Math.max(...waits) - Math.min(...waits), 6000)
     }))
 
+  test("tells clients to ask again when the window of a campaign begins, with the page that explains it", () =>
+    Effect.gen(function*() {
+      const { certId, url } = yield* (yield* someone).certified("a.example")
+      const noOrder = literal("00000000-0000-0000-0000-000000000000")
+      const campaign = literal("01890a5d-ac96-774b-bcce-b302099a8057")
+      const inserted = (begunAt: number) =>
+        sql(
+          `INSERT INTO campaigns (id, state, filter, reason, explanation_url, created_at, actor_kind, revoked_to, filled_to,
+             looked_to, filled_at, begun_at, span_seconds)
+           VALUES (${campaign}, 'running', '{"key":"rsa"}', 'x', 'https://status.example/', 1, 'cli', ${noOrder}, ${noOrder},
+             ${noOrder}, 1, ${begunAt}, 3600)`
+        )
+      yield* inserted(madeAt + 7200)
+      yield* sql(
+        `INSERT INTO campaign_certificates (order_id, campaign_id) VALUES (${literal(url)}, ${campaign})`
+      )
+      const answer = yield* info(certId)
+      assert.strictEqual(headerOf(answer, "retry-after"), "7200")
+      assert.deepStrictEqual(window(answer), { start: madeAt + 7200, end: madeAt + 10_800 })
+      assert.strictEqual(
+        (JSON.parse(String(answer.body)) as { readonly explanationURL?: string }).explanationURL,
+        "https://status.example/"
+      )
+      yield* TestClock.adjust("7190 seconds")
+      assert.strictEqual(headerOf(yield* info(certId), "retry-after"), "60")
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtLeast(Number(headerOf(yield* info(certId), "retry-after")), 17_280)
+    }))
+
   test("suggests a window in the past once a certificate is revoked, so that clients renew at once", () =>
     Effect.gen(function*() {
       const { certId, url } = yield* (yield* someone).certified("a.example")

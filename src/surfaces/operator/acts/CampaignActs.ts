@@ -38,7 +38,10 @@ const filterOf = (
 
 const filterNames = Object.keys(filterFields).join(", ")
 
-/** Refuses a campaign without a filter, which would match every certificate of every profile. */
+/**
+ * Refuses a campaign without a filter, which would match every certificate of every profile. A command reads the file
+ * with serial numbers last, so this is checked when the act runs.
+ */
 const hasFilter = (given: CampaignFilter): Effect.Effect<void, BadRequest> =>
   Object.values(filterOf(given)).some((value) => value !== undefined)
     ? Effect.void
@@ -71,12 +74,13 @@ export const startCampaign = act({
   },
   output: StartedCampaign,
   errors: ["not_found", "too_many_campaigns"],
-  fits: (given) =>
-    given.revokeReason !== undefined && given.revokeAt === undefined
+  fits: ({ revokeAt, revokeReason }) =>
+    revokeReason !== undefined && revokeAt === undefined
       ? new BadRequest({ detail: "revokeReason needs revokeAt." })
-      : hasFilter(given),
+      : Effect.void,
   run: ({ explanationUrl, pace, reason, revokeAt, revokeReason, ...filter }) =>
     Effect.gen(function*() {
+      yield* hasFilter(filter)
       const given = { filter: filterOf(filter), reason, explanationUrl, pace, revokeAt, revokeReason }
       return campaignObject(yield* campaigns.start(yield* Configured.config, yield* Acting.operator, given))
     }),
@@ -115,9 +119,9 @@ export const previewCampaign = act({
     })
   }).annotate({ identifier: "CampaignPreview" }),
   errors: ["not_found"],
-  fits: hasFilter,
   run: (filter) =>
     Effect.gen(function*() {
+      yield* hasFilter(filter)
       return yield* campaigns.preview(yield* Configured.config, yield* Acting.operator, filterOf(filter))
     }),
   http: { route: "POST /api/campaigns/preview" },
