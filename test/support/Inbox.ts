@@ -68,7 +68,13 @@ const members = [
   "issuer",
   "subject",
   "chain_ends_with",
-  "days_remaining"
+  "days_remaining",
+  "campaign_id",
+  "campaign_reason",
+  "matched",
+  "replaced",
+  "revoked",
+  "expired"
 ] as const
 
 /** The three receivers. */
@@ -115,9 +121,8 @@ const sectionOf = (
   { program, smtp, web }: { readonly web: number; readonly smtp: number; readonly program: string }
 ): string => {
   const at = name === "profiles" ? "notify" : "admin.notify"
-  const to = name === "profiles" ? `to = ["${everybody}"]` : ""
-  // An entry without `events` gets no notification about CAs that expire.
-  const patience = `timeout_ms = 60000${name === "profiles" ? `\nevents = ${JSON.stringify(notificationEvents)}` : ""}`
+  // An entry without `events` gets no notification about CAs that expire, and none about campaigns.
+  const patience = `timeout_ms = 60000\nevents = ${JSON.stringify(notificationEvents)}`
   return `[${at}]
 enabled = ["webhook", "email", "custom"]
 webhook_enabled = ["${name}"]
@@ -131,7 +136,7 @@ smtp_host = "127.0.0.1"
 smtp_port = ${smtp}
 smtp_security = "none"
 from = "${senders[name]}"
-${to}
+to = ["${everybody}"]
 ${patience}
 [${at}.custom.${name}]
 script_path = "${program}"

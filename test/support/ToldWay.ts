@@ -1,6 +1,7 @@
 import type { X509Certificate } from "node:crypto"
 import type { MessageKind } from "../../src/domain/Notification.ts"
 import { operatorScope } from "../../src/domain/Notification.ts"
+import { everybody } from "./Inbox.ts"
 import type { Expected, Stage } from "./ToldStage.ts"
 import { given } from "./ToldStage.ts"
 
@@ -84,5 +85,7 @@ export const ofOperator = (
     readonly previous_recipient?: string
     readonly admins?: ReadonlyArray<string>
   }
-  return { event, scope: operatorScope, members: all, to: [previous, ...admins] } as const
+  const isAlarming = ["password_guessed", "step_up_refused"].includes(String(members["outcome"]))
+  const to = [previous, ...admins, ...isAlarming ? [everybody] : []]
+  return { event, scope: operatorScope, members: all, to } as const
 }
