@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import { purposeWord } from "../../crypto/x509/KeyPurpose.ts"
 import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
+import { member } from "../../engine/Members.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 import { lifetimeText } from "../../settings/CertificateForms.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
-import { member } from "./objects/Members.ts"
 
 /* The kinds of certificates of the served profiles. They are facts of the configuration, so no record is read. */
 

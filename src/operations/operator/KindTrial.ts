@@ -10,6 +10,7 @@ import type { CertificateKind } from "../../domain/CertificateKind.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { SignerBackend } from "../../domain/SignerBackend.ts"
+import { listMember } from "../../engine/Members.ts"
 import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import { rulesOf, runsScriptsForNames } from "../../services/policy/Policies.ts"
@@ -21,7 +22,6 @@ import { mostNames } from "../acme/Limits.ts"
 import { acceptAll } from "../acme/OrderedNames.ts"
 import { windowOf } from "../acme/Validity.ts"
 import { judgeCsr } from "../CsrJudgement.ts"
-import { listMember } from "./objects/Members.ts"
 
 /*
  * Shows which certificate a CSR would become. The names are judged as newOrder judges them, and the CSR as finalize

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
+import { member } from "../../engine/Members.ts"
 import { rfc3339 } from "../../engine/Time.ts"
 import { ProfileStates } from "../../services/signing/ProfileStates.ts"
 import type { Config } from "../../settings/AppConfig.ts"
-import { member } from "./objects/Members.ts"
 import { profileObjects } from "./objects/SettingObjects.ts"
 
 /** Returns the served endpoints. For an endpoint for which no worker can sign, the result contains the reason. */

@@ -1,4 +1,4 @@
-import type { auditObject } from "../../operations/operator/objects/AuditObjects.ts"
+import type { auditObject } from "../../operations/AuditRowObject.ts"
 import { renderDetail } from "./Detail.ts"
 import type { Rendered } from "./Rendered.ts"
 import { clientText } from "./Text.ts"

@@ -1,10 +1,10 @@
 import { roleRead } from "../../../domain/OperatorRole.ts"
+import { member, timeMember } from "../../../engine/Members.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type { ApiTokenRecord } from "../../../store/operators/ApiTokens.ts"
 import type { ListedSession } from "../../../store/operators/SessionRows.ts"
 import { nameOf } from "../../../store/operators/SessionRows.ts"
 import type { ListedUser } from "../../../store/operators/Users.ts"
-import { member, timeMember } from "../objects/Members.ts"
 import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
 import type { ShownOperator } from "./Operators.ts"
 

@@ -1,9 +1,9 @@
 import { sha256 } from "../../../crypto/Digest.ts"
 import { keyName } from "../../../crypto/keys/KeyName.ts"
+import { listMember, member, timeMember } from "../../../engine/Members.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type { AccountRecord } from "../../../store/AccountSearch.ts"
 import type { AccountDetail } from "../AccountRecords.ts"
-import { listMember, member, timeMember } from "./Members.ts"
 
 /** An account. */
 export const accountObject = (account: AccountRecord) => ({

@@ -1,7 +1,7 @@
 import type { DecodedCertificate } from "../../../crypto/x509/Decoded.ts"
+import { member } from "../../../engine/Members.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type { DecodedChain } from "../CertificateView.ts"
-import { member } from "./Members.ts"
 
 const certificateObject = (one: DecodedCertificate) => ({
   subject: one.subject,

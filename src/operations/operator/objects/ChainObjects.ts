@@ -1,7 +1,7 @@
 import { nameOfHead } from "../../../domain/AuditChain.ts"
+import { member, timeMember } from "../../../engine/Members.ts"
 import type { Span } from "../../../store/ChainedRows.ts"
 import type { Verified } from "../ChainVerification.ts"
-import { member, timeMember } from "./Members.ts"
 
 const spanObject = ({ firstId, lastId, rows }: Span) => ({
   rows,

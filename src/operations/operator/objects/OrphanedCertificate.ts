@@ -1,7 +1,7 @@
 import { readLeaf } from "../../../crypto/x509/FoundLeaf.ts"
+import { member } from "../../../engine/Members.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type { OrphanRecord } from "../../../store/orders/OrphanedCertificateRows.ts"
-import { member } from "./Members.ts"
 
 /** A certificate whose order ended without that certificate, as the API and the commands show it. */
 export const orphanObject = (

@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
+import { timeMember } from "../../../engine/Members.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type * as purge from "../Purge.ts"
-import { timeMember } from "./Members.ts"
 
 /** The orders that a purge would delete. */
 export const purgePreviewObject = (found: Effect.Success<ReturnType<typeof purge.preview>>) => ({

@@ -1,7 +1,7 @@
 import { sectionText } from "../../../engine/config/Section.ts"
+import { member } from "../../../engine/Members.ts"
 import type { Config, ProfileConfig } from "../../../settings/AppConfig.ts"
 import type { EffectiveKey } from "../../../settings/Effective.ts"
-import { member } from "./Members.ts"
 
 /** One key of the configuration in force. */
 export const configKeyObject = ({ isSecret, key, source, value }: EffectiveKey) => ({

@@ -1,9 +1,8 @@
-import { rfc3339 } from "../../../engine/Time.ts"
-import type { AuditRecord } from "../../../store/AuditSearch.ts"
-import type { Trend } from "../Trends.ts"
-import { member } from "./Members.ts"
+import { member } from "../engine/Members.ts"
+import { rfc3339 } from "../engine/Time.ts"
+import type { AuditRecord } from "../store/AuditSearch.ts"
 
-/** A row of the audit trail. */
+/** Returns a row of the audit trail as operators and receivers get it. */
 export const auditObject = (row: AuditRecord) => ({
   id: row.id,
   createdAt: rfc3339(row.createdAt),
@@ -22,10 +21,4 @@ export const auditObject = (row: AuditRecord) => ({
   ...member("requestId", row.requestId),
   ...member("reason", row.reason),
   ...member("detail", row.detail === undefined || Object.keys(row.detail).length === 0 ? undefined : row.detail)
-})
-
-/** Counts of issuances, refusals and revocations over time. */
-export const trendObject = ({ buckets, bucketSeconds }: Trend) => ({
-  buckets: buckets.map(({ start, ...counts }) => ({ start: rfc3339(start), ...counts })),
-  bucketSeconds
 })

@@ -1,4 +1,4 @@
-import { rfc3339 } from "../../../engine/Time.ts"
+import { rfc3339 } from "./Time.ts"
 
 /*
  * Members of objects. A member without a value is left out, so that programs have to handle only one form of absence.
