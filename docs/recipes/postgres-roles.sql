@@ -46,7 +46,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
 GRANT SELECT, INSERT ON revocations, burnt_keys, compromised_issuers TO acme_admin;
 GRANT SELECT, INSERT, UPDATE ON campaigns TO acme_admin;
 GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates, audit_chain,
-  campaign_certificates, campaign_samples TO acme_admin;
+  audit_chain_checks, audit_receivers, campaign_certificates, campaign_samples TO acme_admin;
 
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
@@ -60,7 +60,7 @@ GRANT DELETE ON audit_log TO acme_worker;
 GRANT SELECT, INSERT, DELETE ON audit_chain TO acme_worker;
 GRANT SELECT, INSERT ON alternate_chains, campaign_samples TO acme_worker;
 GRANT SELECT, UPDATE ON compromised_issuers, campaigns TO acme_worker;
-GRANT SELECT, INSERT, UPDATE ON campaign_certificates TO acme_worker;
+GRANT SELECT, INSERT, UPDATE ON campaign_certificates, audit_chain_checks, audit_receivers TO acme_worker;
 GRANT UPDATE (signature, key_id, signed_at) ON audit_chain TO acme_worker;
 
 -- What PostgreSQL only warns of is refused too.

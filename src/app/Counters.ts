@@ -32,9 +32,8 @@ export const beginCounters = (roles: Roles, config: Config): Effect.Effect<void>
   return Effect.all([
     ...Object.keys(loops).map((loop) => begin("acme_svc_loop_restarts_total", { loop })),
     begin("acme_svc_database_changes_lost_total", {}),
-    ...roles.has("admin")
-      ? [begin("acme_svc_sign_ins_total", {}), begin("acme_svc_audit_chain_faults_total", {})]
-      : [],
+    ...roles.has("admin") ? [begin("acme_svc_sign_ins_total", {})] : [],
+    ...roles.has("admin") || roles.has("worker") ? [begin("acme_svc_audit_chain_faults_total", {})] : [],
     ...[...sectionsOf(config)].flatMap(([profile, { enabled }]) =>
       enabled.map((backend) => begin("acme_svc_notify_deliveries_total", { profile, backend }))
     ),

@@ -30,6 +30,7 @@ import { Issuers } from "../services/signing/Issuers.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { Signers } from "../services/signing/Signer.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import { receiversOf } from "../settings/AuditTable.ts"
 import type { Resolved } from "../settings/Resolve.ts"
 import * as acme from "../surfaces/acme/AcmeApp.ts"
 import { Endpoint } from "../surfaces/acme/Endpoint.ts"
@@ -164,6 +165,7 @@ const scraping = Effect.fnUntraced(function*(
     isDegraded: (profile) => states.of(profile) !== undefined,
     kinds: jobKinds,
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name),
+    receivers: receiversOf(config.audit),
     notifies: [...sectionsOf(config).values()].some(({ enabled }) => enabled.length > 0)
   })
   const listeners = () =>

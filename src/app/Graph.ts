@@ -19,6 +19,7 @@ import { makeProxies } from "../engine/net/Proxy.ts"
 import { throughProxies } from "../engine/net/Reach.ts"
 import { Resolver } from "../engine/net/Resolver.ts"
 import { ReverseNames } from "../engine/net/ReverseNames.ts"
+import { SyslogTls } from "../engine/net/SyslogTls.ts"
 import { Web } from "../engine/net/Web.ts"
 import { Queue } from "../engine/queue/Queue.ts"
 import * as SharedClock from "../engine/queue/SharedClock.ts"
@@ -27,6 +28,7 @@ import type { Database } from "../engine/sql/Database.ts"
 import * as Registry from "../engine/telemetry/Registry.ts"
 import { takeBack } from "../operations/work/crl/ServedLists.ts"
 import { AuditAllowance } from "../services/audit/AuditAllowance.ts"
+import { AuditReceivers } from "../services/audit/AuditReceivers.ts"
 import { AccountKeys } from "../services/keys/AccountKeys.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { Nonces } from "../services/nonce/Nonces.ts"
@@ -156,6 +158,13 @@ export const deliveriesOf = (config: Config, version: string) =>
     Layer.provide(Resolver.layer(config.dns.resolver))
   )
 
+/** Provides the receivers of the audit trail. */
+export const auditReceivers = (config: Config, version: string) =>
+  AuditReceivers.layer(config.audit, installationOf(config)).pipe(
+    Layer.provide(Layer.merge(SyslogTls.layer, web(config, version))),
+    Layer.provide(Resolver.layer(config.dns.resolver))
+  )
+
 /**
  * Provides the services that the jobs need from one configuration. Only this layer opens private keys. It creates a CA
  * that does not exist yet.
@@ -163,6 +172,7 @@ export const deliveriesOf = (config: Config, version: string) =>
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.mergeAll(
     deliveriesOf(config, version),
+    auditReceivers(config, version),
     Layer.unwrap(Effect.map(throughProxies(proxiesOf(config).configured), (dialer) =>
       Layer.provide(
         Validator.layer(ownAddresses(config)),

@@ -15,6 +15,7 @@ import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import { Web } from "../engine/net/Web.ts"
 import { Database } from "../engine/sql/Database.ts"
 import * as Migrations from "../engine/sql/Migrations.ts"
+import { AuditReceivers } from "../services/audit/AuditReceivers.ts"
 import { keyOf } from "../services/notify/Deliveries.ts"
 import type { Section } from "../services/notify/NotifyRoutes.ts"
 import { sectionsOf } from "../services/notify/NotifyRoutes.ts"
@@ -23,6 +24,7 @@ import { remoteInventory } from "../services/policy/Policies.ts"
 import { updateServerOf } from "../services/signing/relay/Relay.ts"
 import { isRemote, tryKey } from "../services/signing/RemoteCa.ts"
 import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
+import { receiversOf } from "../settings/AuditTable.ts"
 import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import * as Graph from "./Graph.ts"
 import { isHealthy, isOwnMetrics } from "./Health.ts"
@@ -50,7 +52,7 @@ export interface Tried {
 type Unmade = { readonly detail: string; readonly isUntried?: boolean } | { readonly message: string }
 
 /** The services that a try may use. */
-type World = Host | DnsUpdate | Entropy | JsonGet | Mail | Resolver | Web
+type World = AuditReceivers | Host | DnsUpdate | Entropy | JsonGet | Mail | Resolver | Web
 
 interface Trial {
   readonly key: string
@@ -219,6 +221,17 @@ const ofNotifications = (at: string, { email, enabled, webhook, webhook_enabled 
 const reaching = (key: string, url: URL): Trial =>
   trial(key, url.host, Effect.flatMap(Web, (web) => Effect.as(web.reach({ url }), "connects; nothing was sent")))
 
+/** Tries a connection to each receiver of the audit trail, with the configured files, and sends no row. */
+const ofAuditReceivers = ({ audit }: Config): ReadonlyArray<Trial> =>
+  receiversOf(audit).map((name) => {
+    const [key, what] = name === "syslog"
+      ? ["audit.syslog.address", audit.syslog.address]
+      : ["audit.http.url", new URL(audit.http.url).host]
+    const receiver = Effect.map(AuditReceivers, ({ all }) => all.find((one) => one.name === name))
+    const reached = Effect.flatMap(receiver, (found) => found?.reach ?? Effect.void)
+    return trial(key, what, Effect.as(reached, "connects; nothing was sent"))
+  })
+
 const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Trial> => {
   if (signer.backend === "custom") {
     return [trial(`${at}.custom.script_path`, signer.custom.script_path, refused("programs are not run", true))]
@@ -273,6 +286,7 @@ const trialsOf = (config: Config, version: string): ReadonlyArray<Trial> => {
     ...eachOnce(served.map(({ name, signer }) => [`profiles.${name}.signer`, signer]), signing),
     ...eachOnce(served.map(({ ipam, name }) => [name, ipam]), ofInventory),
     ...eachOnce([...sectionsOf(config)].map(([scope, section]) => [keyOf(scope), section]), ofNotifications),
+    ...ofAuditReceivers(config),
     ...config.tracing.endpoint === "" ? [] : [reaching("tracing.endpoint", new URL(config.tracing.endpoint))]
   ]
 }
@@ -304,6 +318,7 @@ export const tryOnline = (config: Config): Effect.Effect<ReadonlyArray<Tried>, n
       Layer.mergeAll(
         Layer.provide(JsonGet.layer, Graph.web(config, version)),
         Graph.web(config, version),
+        Graph.auditReceivers(config, version),
         Mail.layer,
         DnsUpdate.layer
       ).pipe(

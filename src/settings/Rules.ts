@@ -4,6 +4,7 @@ import { sectionText } from "../engine/config/Section.ts"
 import { parseProxy } from "../engine/net/Proxy.ts"
 import { adminFindings } from "./AdminRules.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
+import { auditFindings } from "./AuditRules.ts"
 import { caKeyFindings, caKeyOf } from "./CaKeyRules.ts"
 import { certificateFindings } from "./CertificateRules.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"
@@ -256,6 +257,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     certificateFindings,
     policyFindings,
     adminFindings,
+    auditFindings,
     notifyFindings
   ].flatMap(
     (rule) => rule(subject)

@@ -33,6 +33,7 @@ import {
 import { metadataServices } from "../engine/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"
+import { audit } from "./AuditTable.ts"
 import { certificates } from "./CertificateTable.ts"
 import { databaseUrl, postgresUrl } from "./DatabaseUrl.ts"
 import { logFilter } from "./LogFilterForm.ts"
@@ -283,23 +284,7 @@ export const Table = Schema.Struct({
   account,
   eab,
   notify,
-  audit: Schema.Struct({
-    reverse_dns: flag(true, "Store the reverse DNS name of the client's address with accounts, orders and audit rows."),
-    reverse_dns_timeout_ms: milliseconds(
-      2000,
-      "Time limit of one such look-up. If a look-up fails, no name is stored, and no request is refused."
-    ),
-    retention_days: integer(
-      0,
-      { min: 0 },
-      "A row of the audit trail is deleted after this many days. 0 keeps rows for ever."
-    ),
-    chain_key_path: text(
-      "",
-      orEmpty(path),
-      "File with the key that signs the head of the audit chain each day: ECDSA P-256 or Ed25519, in PEM. A worker makes it if there is none. It must not be the key of a CA. Empty: heads are not signed."
-    )
-  }),
+  audit,
   metrics: Schema.Struct({
     enabled: flag(false, "Serve GET /metrics to anybody who can reach it."),
     bind_address: text("127.0.0.1:3002", bindAddress, "Address on which metrics, and nothing else, are served.")

@@ -53,18 +53,28 @@ const insertStatement = statement({
 
 const sweepStatement = statement({
   name: "audit_sweep",
-  params: { before: int, limit: int },
+  params: { before: int, upto: int, limit: int },
   row: { id: int },
   sql: () =>
-    `DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE created_at < :before LIMIT :limit) RETURNING id`
+    `DELETE FROM audit_log WHERE id IN
+       (SELECT id FROM audit_log WHERE created_at < :before AND id <= :upto LIMIT :limit) RETURNING id`
 })
 
+/** Which rows may be deleted: those that were written before an epoch second, up to an id. */
+export interface Deletable {
+  readonly before: number
+  readonly upto: number
+}
+
 /**
- * Deletes up to `limit` rows that were written before an epoch second. Returns how many rows were deleted. Nothing else
+ * Deletes up to `limit` rows. Returns how many rows were deleted, and the highest id among them, or 0. Nothing else
  * deletes rows of the trail.
  */
-export const sweep = (before: number, limit: number) =>
-  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
+export const sweep = (deletable: Deletable, limit: number) =>
+  Effect.map(all(sweepStatement, { ...deletable, limit }), (gone) => ({
+    removed: gone.length,
+    lastId: Math.max(0, ...gone.map(({ id }) => id))
+  }))
 
 /** Returns the parameters of {@link insertion} for a row, at a time in epoch milliseconds. */
 export const valuesOf = (row: AuditRow, millis: number) => {

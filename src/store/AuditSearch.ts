@@ -10,7 +10,8 @@ import { select, statement } from "../engine/sql/Statement.ts"
 
 /* Searches the audit trail for operators. */
 
-const record = {
+/** The columns of a row of the trail. */
+export const auditRecord = {
   id: int,
   createdAt: int,
   event: text(),
@@ -119,10 +120,10 @@ const pageStatement = perFilters(names, (used) =>
   statement({
     name: "audit_search",
     params: { ...filterColumns, limit: int, offset: int },
-    row: record,
+    row: auditRecord,
     sql: (f) => {
       const { order, where } = listedBy(used, f)
-      return `SELECT ${select(record, "l")} FROM audit_log l WHERE ${where}
+      return `SELECT ${select(auditRecord, "l")} FROM audit_log l WHERE ${where}
        ORDER BY ${order} LIMIT :limit OFFSET :offset`
     }
   }), actors)
@@ -139,10 +140,10 @@ const behindStatement = perFilters(names, (used) =>
   statement({
     name: "audit_search_behind",
     params: { ...filterColumns, beforeTime: int, beforeId: int, limit: int },
-    row: record,
+    row: auditRecord,
     sql: (f) => {
       const { order, where } = listedBy(used, f)
-      return `SELECT ${select(record, "l")} FROM audit_log l
+      return `SELECT ${select(auditRecord, "l")} FROM audit_log l
        WHERE l.created_at <= :beforeTime AND (l.created_at < :beforeTime OR l.id < :beforeId) AND ${where}
        ORDER BY ${order} LIMIT :limit`
     }
@@ -152,9 +153,9 @@ const behindStatement = perFilters(names, (used) =>
 const ofRequestStatement = statement({
   name: "audit_of_request",
   params: { requestId: text(), beforeTime: int, beforeId: int, limit: int },
-  row: record,
+  row: auditRecord,
   sql: () =>
-    `SELECT ${select(record, "l")} FROM audit_log l
+    `SELECT ${select(auditRecord, "l")} FROM audit_log l
      WHERE l.request_id = :requestId AND l.created_at <= :beforeTime
        AND (l.created_at < :beforeTime OR l.id < :beforeId)
      ORDER BY l.created_at DESC, l.id DESC LIMIT :limit`
@@ -163,8 +164,8 @@ const ofRequestStatement = statement({
 const byId = statement({
   name: "audit_record",
   params: { id: int },
-  row: record,
-  sql: () => `SELECT ${select(record, "l")} FROM audit_log l WHERE l.id = :id`
+  row: auditRecord,
+  sql: () => `SELECT ${select(auditRecord, "l")} FROM audit_log l WHERE l.id = :id`
 })
 
 type Used = { readonly [_ in Narrowing]?: unknown }

@@ -37,8 +37,8 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT INSERT UPDATE", "campaigns"],
     [
       "SELECT",
-      "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain campaign_certificates " +
-      "campaign_samples"
+      "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain audit_chain_checks " +
+      "audit_receivers campaign_certificates campaign_samples"
     ]
   ],
   worker: [
@@ -55,7 +55,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT INSERT DELETE", "audit_chain"],
     ["SELECT INSERT", "alternate_chains campaign_samples"],
     ["SELECT UPDATE", "compromised_issuers campaigns"],
-    ["SELECT INSERT UPDATE", "campaign_certificates"],
+    ["SELECT INSERT UPDATE", "campaign_certificates audit_chain_checks audit_receivers"],
     ["UPDATE", "audit_chain.signature audit_chain.key_id audit_chain.signed_at"]
   ]
 }

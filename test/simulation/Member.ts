@@ -23,6 +23,7 @@ import * as crl from "../../src/operations/work/crl/ListPublication.ts"
 import { takeBack } from "../../src/operations/work/crl/ServedLists.ts"
 import { recover } from "../../src/operations/work/Sweeps.ts"
 import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
+import { AuditReceivers } from "../../src/services/audit/AuditReceivers.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
@@ -173,6 +174,7 @@ export const startMember = (installation: Installation, process: Process, roles:
     const services = yield* Layer.build(
       Layer.mergeAll(
         receivers.layer(),
+        AuditReceivers.layerOf([]),
         Layer.provide(Validator.layer(), world.layer()),
         Layer.effect(Signers, Effect.map(Signers, (signers) => world.signing(signers, process))).pipe(
           Layer.provide(Backends.layer(profiles)),

@@ -40,6 +40,8 @@ const small = new Set([
   "sqlite_master",
   "pg_class",
   "admin_users",
+  "audit_chain_checks",
+  "audit_receivers",
   "expiry_digests",
   "campaigns"
 ])
@@ -69,7 +71,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   {
     bound: "one page, in the order of the primary key",
-    names: /^chain_(page|rows)$/,
+    names: /^chain_(page|rows)$|^audit_pushed_rows$/,
     steps: /PRIMARY KEY \(rowid>\? AND rowid<\?\)/
   },
   {

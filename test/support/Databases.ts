@@ -76,6 +76,8 @@ export const builtServer = async (): Promise<void> => {
 const tables = [
   "audit_log",
   "audit_chain",
+  "audit_chain_checks",
+  "audit_receivers",
   "jobs",
   "workers",
   "nonces",

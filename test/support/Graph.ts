@@ -26,6 +26,8 @@ import type { Caller } from "../../src/operations/Caller.ts"
 import { Activity } from "../../src/operations/operator/Activity.ts"
 import { takeBack } from "../../src/operations/work/crl/ServedLists.ts"
 import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
+import type { AuditReceiver } from "../../src/services/audit/AuditReceiver.ts"
+import { AuditReceivers } from "../../src/services/audit/AuditReceivers.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
@@ -144,6 +146,8 @@ export interface Script {
   readonly blocklists?: ReadonlyArray<string>
   /** Receives deliveries. By default, everything is accepted. */
   readonly deliver?: Deliveries["Service"]["deliver"]
+  /** The receivers of the audit trail, by default none. */
+  readonly receivers?: ReadonlyArray<AuditReceiver>
   /** The policies, by default none. */
   readonly policies?: Layer.Layer<Policies>
 }
@@ -168,6 +172,7 @@ export const world = (script: Script = {}) =>
     ProfileStates.layer,
     Notifier.layerNone,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),
+    AuditReceivers.layerOf(script.receivers ?? []),
     Activity.layer(["default", "other"]),
     script.names === undefined
       ? ReverseNames.layerNone

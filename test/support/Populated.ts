@@ -394,6 +394,27 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     key_id: sequence === "2" ? "ab" : undefined,
     signed_at: sequence === "2" ? "3" : undefined,
     leaves: sequence === "2" ? "00ff" : ""
+  })),
+  audit_chain_checks: [{
+    id: "1",
+    begun_at: "1",
+    next_sequence: "2",
+    verified: "3",
+    faults: "0",
+    ended_at: "4",
+    ended_verified: "5",
+    ended_faults: "6",
+    head: "1:ab"
+  }],
+  audit_receivers: ["http", "syslog"].map((name) => ({
+    name,
+    pushed_id: "40",
+    repeat_from: "10",
+    pushed_at: name === "http" ? "1" : undefined,
+    failures: "2",
+    failing_since: name === "http" ? "2" : undefined,
+    error: name === "http" ? odd : undefined,
+    lost_upto: name === "http" ? "50" : undefined
   }))
 }
 

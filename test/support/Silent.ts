@@ -28,6 +28,8 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "order_sweep",
     "audit_sweep",
     "audit_chain",
+    "audit_chain_check",
+    "audit_push",
     "campaign_fill",
     "job_retention_sweep",
     "upstream_renewals",

@@ -1,11 +1,15 @@
 import * as Flag from "effect/cli/Flag"
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as auditTrail from "../../operations/operator/AuditTrail.ts"
+import { receiversOf } from "../../settings/AuditTable.ts"
 import { Operator } from "../CommandOperator.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
 import { untilStopped } from "../Stoppable.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag } from "./Flags.ts"
@@ -25,13 +29,21 @@ export const cleanupCommand = command(
   },
   ({ days, json }) =>
     withRecords(Effect.gen(function*() {
-      const rows = yield* auditTrail.preview(days)
+      const config = yield* Effect.option(Settings.loaded)
+      const receivers = Option.getOrUndefined(Option.map(config, ({ config }) => receiversOf(config.audit)))
+      const { rows, waitsFor } = yield* auditTrail.preview(days, receivers)
+      if (waitsFor !== undefined) {
+        yield* Console.error(`Older rows are kept until audit.${waitsFor} has taken them (acme-svc audit receivers).`)
+      }
       if (rows > 0) yield* Confirmation.ask(`Delete ${rows} row(s) of the audit trail older than ${days} day(s)?`)
       const gone = yield* Ref.make(0)
       const operator = yield* Operator
       const { removed } = yield* Progress.run({ title: "Deleting rows", total: rows }, (report) =>
         untilStopped(
-          auditTrail.cleanup(operator, days, (count) => Effect.andThen(Ref.set(gone, count), report(count))),
+          auditTrail.cleanup(operator, days, {
+            receivers,
+            told: (count) => Effect.andThen(Ref.set(gone, count), report(count))
+          }),
           Effect.map(Ref.get(gone), (count) => `Stopped; ${count} row(s) are deleted.`)
         ))
       yield* print(json, { removed }, () => `Deleted ${removed} row(s).`)

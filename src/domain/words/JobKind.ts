@@ -119,6 +119,9 @@ export const kinds = {
   order_sweep: kind({ payload: ofAll, periodic: true }),
   audit_sweep: kind({ payload: ofAll, periodic: true }),
   audit_chain: kind({ payload: ofAll, periodic: true }),
+  audit_chain_check: kind({ payload: ofAll, periodic: true }),
+  /** The name of a receiver of the audit trail. */
+  audit_push: kind({ payload: Schema.Struct({ receiver: Schema.String }), periodic: true }),
   campaign_fill: kind({ payload: ofCampaign }),
   campaign_revoke: kind({ payload: ofCampaign }),
   campaign_round: kind({ payload: ofAll, periodic: true }),

@@ -224,6 +224,7 @@ export const events = {
   order_purge_completed: info("rows_removed"),
   audit_reaper_swept: info("rows_removed"),
   audit_reaper_failed: error("error"),
+  audit_reaper_waits: warn("receiver", "audit_row"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
   audit_reverse_dns_failed: debugFailure("address"),
@@ -232,10 +233,18 @@ export const events = {
   audit_chain_postponed: warn("audit_row"),
   audit_chain_failed: error("error"),
   audit_chain_faulty: error("total", "kind", "detail"),
+  audit_chain_checked: info("rows_verified", "faults", "head"),
+  audit_chain_check_failed: error("error"),
   audit_chain_key_made: info("path", "key_id"),
   audit_chain_key_permissive: advisory("path"),
   audit_head_signed: info("head", "audit_row", "key_id", "signature"),
   audit_head_unsigned: error("error"),
+  audit_push_begun: info("receiver", "audit_row"),
+  audit_push_failed: warn("receiver", "audit_row", "failures", "wait_ms", "error"),
+  audit_push_recovered: info("receiver", "audit_row", "failures"),
+  audit_push_postponed: warn("receiver", "audit_row"),
+  audit_push_rows_lost: error("receiver", "audit_row", "last_row"),
+  audit_push_retired: advisory("receiver"),
   audit_write_failed: error("audit_event", "order_id", "cert_serial", "error")
 } as const satisfies Record<string, Declaration<FieldName>>
 

@@ -3,6 +3,7 @@ import type { NameOf } from "../../engine/telemetry/Metrics.ts"
 import { counter, gauge, histogram, makeCounting } from "../../engine/telemetry/Metrics.ts"
 import type { LimitName } from "../Limit.ts"
 import { limitedThings } from "../Limit.ts"
+import { receiverNames } from "../ReceiverName.ts"
 
 /*
  * The series that the service counts, or samples at a scrape (docs/metrics.md, "Series"). Each series is declared in
@@ -142,6 +143,21 @@ export const series = {
   acme_svc_audit_unchained_seconds: gauge(
     "Age of the oldest row of the audit trail that is not chained yet; 0 when every one is.",
     {}
+  ),
+  acme_svc_audit_chain_checked_seconds: gauge(
+    "Time since the last whole check of the audit chain, or since the first check began.",
+    {}
+  ),
+  acme_svc_audit_chain_faults: gauge(
+    "Faults that the last whole check of the audit chain, or this one, has found.",
+    {}
+  ),
+  acme_svc_audit_push_lag_rows: gauge("Numbers of rows of the audit trail that a receiver has not taken.", {
+    receiver: receiverNames
+  }),
+  acme_svc_audit_push_lag_seconds: gauge(
+    "Age of the oldest row of the audit trail that a receiver has not taken; 0 when it has taken every one.",
+    { receiver: receiverNames }
   ),
   acme_svc_database_read_only: gauge(
     "1 if the server of the database took no writes when the process last asked, else 0.",

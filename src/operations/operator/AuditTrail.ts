@@ -2,12 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import { auditEvents } from "../../domain/Audit.ts"
 import { NoSuch, UnknownWord } from "../../domain/OperatorError.ts"
+import type { ReceiverName } from "../../domain/ReceiverName.ts"
 import { inBatches } from "../../engine/sql/Pages.ts"
 import { currentSeconds } from "../../engine/Time.ts"
+import * as receiverRows from "../../store/AuditReceiverRows.ts"
 import type { AuditFilters, AuditRecord } from "../../store/AuditSearch.ts"
 import * as auditSearch from "../../store/AuditSearch.ts"
 import type { AtKeyboard } from "../Operator.ts"
-import { prune, pruneLinks } from "../work/AuditSweep.ts"
+import { deletable, prune, pruneLinks } from "../work/AuditSweep.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 /* What operators can do with the audit trail: read its rows, and delete its old rows. */
@@ -81,25 +83,45 @@ export const list = (filters: TrailFilters, page: Page) =>
 
 const daySeconds = 86_400
 
-/** Counts the rows that {@link cleanup} would delete. */
-export const preview = (olderThanDays: number) =>
-  Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
+/**
+ * Returns which rows older than `olderThanDays` days may be deleted. Rows that a receiver has not taken are kept. Without
+ * `receivers`, every receiver counts that rows were ever pushed to.
+ */
+const deletableOf = Effect.fnUntraced(function*(
+  olderThanDays: number,
+  receivers: ReadonlyArray<ReceiverName> | undefined
+) {
+  const before = (yield* currentSeconds) - olderThanDays * daySeconds
+  return yield* deletable(receivers ?? (yield* receiverRows.list).map(({ name }) => name), before)
+})
+
+/** Counts the rows that {@link cleanup} would delete. `waitsFor` is the receiver for which older rows are kept. */
+export const preview = Effect.fn("AuditTrail.preview")(function*(
+  olderThanDays: number,
+  receivers?: ReadonlyArray<ReceiverName>
+) {
+  const { before, waitsFor } = yield* deletableOf(olderThanDays, receivers)
+  return { rows: yield* auditSearch.countMatches({ until: before }), waitsFor }
+})
 
 /**
- * Deletes rows older than `olderThanDays` days, a thousand in each transaction ({@link prune}). An interruption takes
+ * Deletes the rows that {@link preview} counts, a thousand in each transaction ({@link prune}). An interruption takes
  * effect between two transactions. After each transaction, `told` is called with the number of rows deleted so far.
  */
 export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   operator: AtKeyboard,
   olderThanDays: number,
-  told: (gone: number) => Effect.Effect<void> = () => Effect.void
+  { receivers, told = () => Effect.void }: {
+    readonly receivers?: ReadonlyArray<ReceiverName> | undefined
+    readonly told?: (gone: number) => Effect.Effect<void>
+  } = {}
 ) {
-  const before = (yield* currentSeconds) - olderThanDays * daySeconds
+  const rows = yield* deletableOf(olderThanDays, receivers)
   const removed = yield* Ref.make(0)
-  const pruned = prune({ actorKind: operator.kind, actorId: operator.id }, before)
+  const pruned = prune({ actorKind: operator.kind, actorId: operator.id }, rows)
   const pass = (limit: number) =>
     Effect.uninterruptible(Effect.tap(pruned(limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
   yield* inBatches(batch, (limit) => Effect.tap(pass(limit), Effect.flatMap(Ref.get(removed), told)))
-  if ((yield* Ref.get(removed)) > 0) yield* pruneLinks(before)
-  return { removed: yield* Ref.get(removed), cutoff: before }
+  if ((yield* Ref.get(removed)) > 0) yield* pruneLinks(rows.before)
+  return { removed: yield* Ref.get(removed), cutoff: rows.before }
 })

@@ -6,6 +6,7 @@ import { NoSuch } from "../../domain/OperatorError.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { count } from "../../domain/words/Series.ts"
 import { find as findKey } from "../../services/audit/HeadKeyFile.ts"
+import * as checks from "../../store/ChainChecks.ts"
 import type { Span } from "../../store/ChainedRows.ts"
 import * as chained from "../../store/ChainedRows.ts"
 import * as links from "../../store/ChainLinks.ts"
@@ -77,6 +78,8 @@ export interface VerifyOptions {
   readonly mostRows: number
   /** The value of `audit.chain_key_path`, if the configuration is known. */
   readonly keyPath: string | undefined
+  /** Whether rows that are not covered and rows that are not chained yet stay uncounted, unless they may be a fault. */
+  readonly isBrief?: boolean
 }
 
 /**
@@ -84,7 +87,8 @@ export interface VerifyOptions {
  * zero if the check begins after a link. The check may begin and end within the chain, so that each call takes a
  * bounded time.
  */
-export const verify = Effect.fn("AuditChain.verify")(function*({ after, held, keyPath, mostRows }: VerifyOptions) {
+export const verify = Effect.fn("AuditChain.verify")(function*(options: VerifyOptions) {
+  const { after, held, isBrief = false, keyPath, mostRows } = options
   const { key, reason } = yield* keysOf(keyPath)
   const head = yield* links.head
   const oldest = yield* links.oldest
@@ -100,9 +104,10 @@ export const verify = Effect.fn("AuditChain.verify")(function*({ after, held, ke
     : oldest.sequence === firstSequence
     ? oldest.lastId
     : oldest.firstId - 1
-  const older = isFromStart ? yield* readForOperator(chained.span(0, below)) : noRows
+  const mayBeFault = oldest !== undefined && oldest.sequence > firstSequence
+  const older = isFromStart && (!isBrief || mayBeFault) ? yield* readForOperator(chained.span(0, below)) : noRows
   // Once the first link was deleted, the retention has deleted every row that is older than the chain.
-  const isOlderFault = oldest !== undefined && oldest.sequence > firstSequence && older.rows > 0
+  const isOlderFault = mayBeFault && older.rows > 0
   if (isOlderFault) {
     faults.push({
       kind: "inserted",
@@ -139,8 +144,9 @@ export const verify = Effect.fn("AuditChain.verify")(function*({ after, held, ke
     head,
     signed: signed === undefined ? undefined : { ...signed, verdict: verdictOf(signed, key) },
     unsignedReason: reason,
+    lastCheck: yield* checks.find,
     uncovered: isOlderFault ? noRows : older,
-    unchained: isFromStart && head !== undefined
+    unchained: isFromStart && !isBrief && head !== undefined
       ? yield* readForOperator(chained.span(head.lastId, chained.anyId))
       : noRows
   }

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Semaphore from "effect/Semaphore"
+import type { ReceiverName } from "../../domain/ReceiverName.ts"
 import { reasonName } from "../../domain/RevocationReason.ts"
 import type { JobKind } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -12,10 +13,14 @@ import type { Sample } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import * as auditSignals from "../../store/AuditSignals.ts"
 import * as campaigns from "../../store/campaigns/CampaignRows.ts"
+import type { ChainCheck } from "../../store/ChainChecks.ts"
+import { find as findCheck } from "../../store/ChainChecks.ts"
 import { timeAfter } from "../../store/ChainedRows.ts"
 import { head as chainHead } from "../../store/ChainLinks.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
+import type { Lag } from "./AuditReceiverRecords.ts"
+import { lag } from "./AuditReceiverRecords.ts"
 import { brief } from "./BriefReading.ts"
 import { countsOf } from "./CampaignRecords.ts"
 import { countOpen } from "./ExpiringRecords.ts"
@@ -150,6 +155,21 @@ const unchained: Sampling = Effect.gen(function*() {
   return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
 })
 
+const chainCheck = (value: (check: ChainCheck, now: number) => number): Sampling =>
+  Effect.gen(function*() {
+    const [check, now] = [yield* findCheck, yield* currentSeconds]
+    return check === undefined ? [] : [{ labels: {}, value: value(check, now) }]
+  })
+
+const lagOf = (
+  receivers: ReadonlyArray<ReceiverName>,
+  value: (behind: Lag) => number
+): Sampling =>
+  Effect.forEach(
+    receivers,
+    (receiver) => Effect.map(lag(receiver), (found) => ({ labels: { receiver }, value: value(found) }))
+  )
+
 /**
  * Makes the metrics that a worker reads from the database at a scrape. They are counted at most once in ten seconds. If
  * a sample fails, takes longer than two seconds, or would begin after five seconds, it is left out, and that is logged
@@ -160,6 +180,8 @@ export const make = (known: {
   readonly profiles: ReadonlyArray<string>
   /** Returns whether no worker can sign for a profile. */
   readonly isDegraded: (profile: string) => boolean
+  /** The receivers of the audit trail. */
+  readonly receivers: ReadonlyArray<ReceiverName>
   /** Whether the configuration has any receivers of notifications. */
   readonly notifies: boolean
 }) =>
@@ -172,6 +194,12 @@ export const make = (known: {
       acme_svc_certificates_revoked_last_hour: revoked(known.profiles),
       acme_svc_audit_last_row: lastRow,
       acme_svc_audit_unchained_seconds: unchained,
+      acme_svc_audit_chain_checked_seconds: chainCheck(({ begunAt, endedAt = begunAt }, now) =>
+        Math.max(0, now - endedAt)
+      ),
+      acme_svc_audit_chain_faults: chainCheck(({ endedFaults = 0, faults }) => Math.max(endedFaults, faults)),
+      acme_svc_audit_push_lag_rows: lagOf(known.receivers, ({ rows }) => rows),
+      acme_svc_audit_push_lag_seconds: lagOf(known.receivers, ({ seconds }) => seconds),
       acme_svc_campaign_certificates: campaigned,
       acme_svc_certificates_expiring: expiring(known.profiles),
       acme_svc_crl_next_update_seconds: nextUpdates,

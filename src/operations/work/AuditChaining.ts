@@ -3,10 +3,11 @@ import type { Leaf, Link } from "../../domain/AuditChain.ts"
 import { firstLink, nextLink } from "../../domain/AuditChain.ts"
 import { emit } from "../../domain/words/Log.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
-import { currentSeconds, lifeMillis } from "../../engine/Time.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import { lastRow } from "../../store/AuditSignals.ts"
 import * as chained from "../../store/ChainedRows.ts"
 import * as links from "../../store/ChainLinks.ts"
+import { settledAfter } from "./SettledRows.ts"
 
 /* Appends the rows of the audit trail to its chain (docs/decisions/audit-chain.md). */
 
@@ -14,22 +15,6 @@ import * as links from "../../store/ChainLinks.ts"
 const rowsOfLink = 500
 
 const marginSeconds = 3600
-const patienceMillis = 5000
-
-/**
- * Waits until every transaction that may have inserted a row by now has ended. Returns `false` if such a
- * transaction is still open after five seconds.
- */
-const settled: Effect.Effect<boolean, StorageFailed, Database> = Effect.gen(function*() {
-  const begun = yield* lifeMillis
-  for (let open: ReadonlySet<string> = new Set(yield* chained.writers); open.size > 0;) {
-    if ((yield* lifeMillis) - begun >= patienceMillis) return false
-    yield* chained.pause
-    const now = new Set(yield* chained.writers)
-    open = new Set([...open].filter((writer) => now.has(writer)))
-  }
-  return true
-})
 
 /** Begins the chain. The rows that exist now are not covered. Returns nothing if another process has begun it. */
 const begin = Effect.fnUntraced(function*() {
@@ -53,19 +38,15 @@ export interface Chained {
 /**
  * Chains the committed rows, in up to `most` links. Each link is one statement, so an interruption or a crash leaves a
  * chain that is shorter but whole, and the next pass continues there. No insert waits for this.
- *
- * On PostgreSQL a row with a low id can become visible after a row with a higher id. A pass therefore reads the highest
- * id, then waits for the transactions that hold the lock of an insert, and only then reads the rows up to that id. An
- * insert takes this lock before it takes an id, so a transaction with a lower id either has ended or is waited for.
  */
 export const chainRows = (most: number): Effect.Effect<Chained, StorageFailed, Database> =>
   Effect.gen(function*() {
     const done = { links: 0, rows: 0 }
     const begun = yield* links.head
     let head: Link | undefined = begun ?? (yield* begin())
-    const upto = (yield* lastRow)?.id ?? 0
-    if (head === undefined || upto <= head.lastId) return { ...done, hasMore: false }
-    if (!(yield* settled)) {
+    if (head === undefined) return { ...done, hasMore: false }
+    const { isSettled, upto } = yield* settledAfter(head.lastId)
+    if (!isSettled) {
       yield* emit("audit_chain_postponed", { audit_row: head.lastId })
       return { ...done, hasMore: false }
     }

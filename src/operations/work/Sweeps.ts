@@ -5,6 +5,7 @@ import { IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
 import { expiryOf } from "../../domain/Order.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
+import type { ReceiverName } from "../../domain/ReceiverName.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { clocks } from "../../engine/queue/Clocks.ts"
@@ -24,7 +25,7 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import * as orphanedRows from "../../store/orders/OrphanedCertificateRows.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
-import { prune, pruneLinks } from "./AuditSweep.ts"
+import { deletable, prune, pruneLinks } from "./AuditSweep.ts"
 import * as orphans from "./OrphanedCertificates.ts"
 import * as unknownEnds from "./UnknownEnds.ts"
 
@@ -113,13 +114,22 @@ export const sweepOrders = (
     }
   })
 
-/** Deletes rows of the audit trail older than `audit.retention_days`. */
-export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+/**
+ * Deletes rows of the audit trail older than `audit.retention_days`. Rows that a receiver has not taken are kept, and
+ * that is logged.
+ */
+export const sweepAudit = (
+  retentionDays: number,
+  receivers: ReadonlyArray<ReceiverName> = []
+): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
     const { earlier: now } = yield* clocks
-    const before = now - retentionDays * daySeconds
-    const rows_removed = yield* inBatches(1000, prune({ actorKind: "system", actorId: undefined }, before))
-    if (rows_removed > 0) yield* pruneLinks(before)
+    const rows = yield* deletable(receivers, now - retentionDays * daySeconds)
+    if (rows.waitsFor !== undefined) {
+      yield* emit("audit_reaper_waits", { receiver: rows.waitsFor, audit_row: rows.upto })
+    }
+    const rows_removed = yield* inBatches(1000, prune({ actorKind: "system", actorId: undefined }, rows))
+    if (rows_removed > 0) yield* pruneLinks(rows.before)
     yield* emit("audit_reaper_swept", { rows_removed })
   })
 

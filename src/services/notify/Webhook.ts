@@ -3,6 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { hmac } from "../../crypto/Digest.ts"
 import type { Payload } from "../../domain/Notification.ts"
 import { oneLine } from "../../engine/HiddenText.ts"
+import { retryAfter } from "../../engine/net/RetryAfter.ts"
 import type { Web, WebAnswer } from "../../engine/net/Web.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import type { Receipt } from "./Delivery.ts"
@@ -54,14 +55,6 @@ const shown = (text: string, entry: Entry): string => {
 const wordsOf = ({ body }: WebAnswer, entry: Entry): string =>
   // More text is searched for secrets than is shown. Otherwise a secret at the end could be cut in two and overlooked.
   shown(body.subarray(0, 65_536).toString("utf8"), entry)
-
-/** Reads a Retry-After header (RFC 9110 section 10.2.3). Its value is a number of seconds, or a time. */
-const retryAfter = (header: string | undefined, nowMillis: number): number | undefined => {
-  if (header === undefined) return undefined
-  if (/^\d{1,9}$/.test(header)) return Number(header)
-  const at = Date.parse(header)
-  return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - nowMillis) / 1000))
-}
 
 const isTransient = (status: number): boolean => status >= 500 || status === 408 || status === 429
 

@@ -326,5 +326,26 @@ export const tables: ReadonlyArray<Table> = [
     key_id: "text",
     signed_at: "int",
     leaves: "bytes"
+  }),
+  table("audit_chain_checks", "id", {
+    id: "int",
+    begun_at: "int",
+    next_sequence: "int",
+    verified: "int",
+    faults: "int",
+    ended_at: "int",
+    ended_verified: "int",
+    ended_faults: "int",
+    head: "text"
+  }),
+  table("audit_receivers", "name", {
+    name: "text",
+    pushed_id: "int",
+    repeat_from: "int",
+    pushed_at: "int",
+    failures: "int",
+    failing_since: "int",
+    error: "text",
+    lost_upto: "int"
   })
 ]

@@ -40,6 +40,8 @@ export const renderChain = (chain: ChainObject): Rendered => {
     signedHead: signedText(chain),
     headSignedAt: signed?.signedAt,
     signatures: chain.unsignedReason,
+    lastDailyCheck: chain.lastCheck?.endedAt,
+    faultsOfThatCheck: chain.lastCheck?.faults,
     faults: faultsFound
   })
   if (faults.length === 0) return summary

@@ -24,6 +24,7 @@ import * as operatorSweeps from "../../operations/work/SessionSweep.ts"
 import * as signerRevocation from "../../operations/work/SignerRevocation.ts"
 import * as passes from "../../operations/work/Sweeps.ts"
 import * as verdicts from "../../operations/work/Verdicts.ts"
+import { AuditReceivers } from "../../services/audit/AuditReceivers.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
 import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasReminders } from "../../services/notify/NotifyRoutes.ts"
@@ -32,10 +33,13 @@ import { longestWait as longestRevocationWait } from "../../services/signing/rel
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+import { receiversOf } from "../../settings/AuditTable.ts"
 import { authorityHandler } from "./AuthorityHandler.ts"
 import { campaignHandlers } from "./CampaignHandlers.ts"
+import { chainCheckHandler } from "./ChainCheckHandler.ts"
 import { chainHandler } from "./ChainHandler.ts"
 import { expiryHandlers } from "./ExpiryHandlers.ts"
+import { pushHandler } from "./PushHandler.ts"
 import { renewalHandler } from "./RenewalHandler.ts"
 
 /**
@@ -155,7 +159,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       kind: "audit_sweep",
       everySeconds: daySeconds,
       failure: "audit_reaper_failed",
-      run: passes.sweepAudit(audit.retention_days)
+      run: passes.sweepAudit(audit.retention_days, receiversOf(audit))
     },
     {
       kind: "job_retention_sweep",
@@ -234,6 +238,8 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     renewalHandler(config, yield* Signers),
     ...campaignHandlers(config, terms.remindsAt),
     yield* chainHandler(config, yield* Issuers),
+    chainCheckHandler(config),
+    pushHandler(config, yield* AuditReceivers),
     ...sweeps.map((one) => sweep(config.jobs.lease_seconds, wanted, one))
   ]
   return known

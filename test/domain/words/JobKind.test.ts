@@ -70,6 +70,8 @@ describe("the payload of a job", () => {
     order_sweep: {},
     audit_sweep: {},
     audit_chain: {},
+    audit_chain_check: {},
+    audit_push: { receiver: "syslog" },
     campaign_fill: { campaign_id: "c" },
     campaign_revoke: { campaign_id: "c" },
     campaign_round: {},

@@ -101,6 +101,8 @@ export const own = words(`
   admin_token_revoked
   admin_eab_scope_changed
   audit_chain_begun
+  audit_chain_check_failed
+  audit_chain_checked
   audit_chain_failed
   audit_chain_faulty
   audit_chain_key_made
@@ -108,6 +110,13 @@ export const own = words(`
   audit_chain_postponed
   audit_head_signed
   audit_head_unsigned
+  audit_push_begun
+  audit_push_failed
+  audit_push_postponed
+  audit_push_recovered
+  audit_push_retired
+  audit_push_rows_lost
+  audit_reaper_waits
   campaign_filled
   campaign_finished
   campaign_reminders_queued

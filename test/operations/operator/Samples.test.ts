@@ -13,6 +13,7 @@ import { useStore } from "../../support/UseTests.ts"
 const config = configOf()
 const known = {
   isDegraded: () => false,
+  receivers: [],
   notifies: true,
   kinds: ["signer_issue", "nonce_sweep"],
   profiles: ["default", "other"]

@@ -11,8 +11,21 @@ const spanObject = ({ firstId, lastId, rows }: Span) => ({
 
 /** The result of a check of the audit chain. */
 export const chainObject = (
-  { began, faults, faultsFound, head, links, next, pruned, signed, unchained, uncovered, unsignedReason, verified }:
-    Verified
+  {
+    began,
+    faults,
+    faultsFound,
+    head,
+    lastCheck,
+    links,
+    next,
+    pruned,
+    signed,
+    unchained,
+    uncovered,
+    unsignedReason,
+    verified
+  }: Verified
 ) => ({
   verified,
   links,
@@ -39,6 +52,14 @@ export const chainObject = (
     }
   ),
   ...member("unsignedReason", unsignedReason),
+  ...member(
+    "lastCheck",
+    lastCheck?.endedAt === undefined ? undefined : {
+      ...timeMember("endedAt", lastCheck.endedAt),
+      verified: lastCheck.endedVerified ?? 0,
+      faults: lastCheck.endedFaults ?? 0
+    }
+  ),
   faultsFound,
   faults: faults.map(({ chainedAt, detail, firstId, kind, lastId, of, rows, sequence }) => ({
     kind,

@@ -2,15 +2,19 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts"
 import { readHead } from "../../../domain/AuditChain.ts"
+import { receiverNames } from "../../../domain/ReceiverName.ts"
 import { auditObject } from "../../../operations/AuditRowObject.ts"
+import * as receiverRecords from "../../../operations/operator/AuditReceiverRecords.ts"
 import * as auditTrail from "../../../operations/operator/AuditTrail.ts"
 import { faultKinds } from "../../../operations/operator/ChainDifferences.ts"
 import { signatureVerdicts, verify } from "../../../operations/operator/ChainVerification.ts"
 import { auditFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
 import { chainObject } from "../../../operations/operator/objects/ChainObjects.ts"
+import { receiversOf } from "../../../settings/AuditTable.ts"
 import { renderAuditRow, renderTrail } from "../../cli/AuditText.ts"
 import { renderChain } from "../../cli/ChainText.ts"
+import { renderReceivers } from "../../cli/ReceiverText.ts"
 import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged, periodFits } from "../Acting.ts"
 import {
@@ -163,6 +167,13 @@ const Chain = Schema.Struct({
   unsignedReason: Schema.optionalKey(
     Schema.String.annotate({ description: "Why signatures were not checked." })
   ),
+  lastCheck: Schema.optionalKey(
+    Schema.Struct({
+      endedAt: Schema.optionalKey(Time),
+      verified: intOf("How many rows were what was chained."),
+      faults: intOf("How many faults were found.")
+    }).annotate({ description: "The last whole check by the service itself, which checks the chain each day." })
+  ),
   faultsFound: intOf("How many faults were found. faults lists the first thousand."),
   faults: Schema.Array(
     Schema.Struct({
@@ -230,10 +241,48 @@ export const verifyAudit = act({
   }
 })
 
+const Receiver = Schema.Struct({
+  name: Schema.Literals(receiverNames),
+  configured: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Whether rows are pushed now. Absent if the configuration is not known." })
+  ),
+  pushedId: intOf("The receiver has taken the rows up to this id."),
+  pushedAt: Schema.optionalKey(Time),
+  lagRows: intOf("The distance from that id to the id of the newest row."),
+  lagSeconds: intOf("The age in seconds of the oldest row that the receiver has not taken, or 0."),
+  failures: intOf("How many attempts have failed since the last success."),
+  failingSince: Schema.optionalKey(Time),
+  error: Schema.optionalKey(Schema.String),
+  lostUpto: Schema.optionalKey(
+    intOf("Rows up to this id were deleted by their age before the receiver took them. Told once by the next push.")
+  )
+}).annotate({ identifier: "AuditReceiver" })
+
+/** Lists the receivers to which rows are pushed. */
+export const listAuditReceivers = act({
+  id: "listAuditReceivers",
+  does: "List the receivers of the audit trail, and how far each one is",
+  access: "viewer",
+  input: {},
+  output: Schema.Struct({ items: Schema.Array(Receiver) }),
+  errors: [],
+  run: () =>
+    Effect.gen(function*() {
+      const config = yield* Configured.served
+      return { items: yield* receiverRecords.list(config === undefined ? undefined : receiversOf(config.audit)) }
+    }),
+  http: { route: "GET /api/audit/receivers" },
+  cli: {
+    command: "audit receivers",
+    example: "audit receivers",
+    text: ({ items }) => renderReceivers(items)
+  }
+})
+
 /** The acts about the audit trail. */
 export const auditActs = noun({
   name: "audit",
   description: "Actions and refusals. Rows are never changed.",
   commands: { audit: "The audit trail." },
-  acts: [listAudit, exportAudit, verifyAudit, readAuditRow]
+  acts: [listAudit, exportAudit, verifyAudit, listAuditReceivers, readAuditRow]
 })

@@ -3,7 +3,7 @@ import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts
 import { currentSeconds } from "../../../engine/Time.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { exportAudit, listAudit, readAuditRow, verifyAudit } from "../../operator/acts/AuditActs.ts"
+import { exportAudit, listAudit, listAuditReceivers, readAuditRow, verifyAudit } from "../../operator/acts/AuditActs.ts"
 import type { Filter } from "../Listing.ts"
 import { listView, periodsOf, windowOf } from "../Listing.ts"
 import { downloaded, looked } from "../PanelActs.ts"
@@ -56,12 +56,16 @@ export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
     "GET",
     "/ui/audit/chain",
     (given) =>
-      Effect.map(looked(verifyAudit, given), (chain) =>
-        page("audit-chain", "Chain of the audit trail", {
+      Effect.gen(function*() {
+        const chain = yield* looked(verifyAudit, given)
+        const { items } = yield* looked(listAuditReceivers, given)
+        return page("audit-chain", "Chain of the audit trail", {
           chain,
           isPart: given.query.has("after"),
-          faults: chain.faults.slice(0, mostFaults)
-        }))
+          faults: chain.faults.slice(0, mostFaults),
+          receivers: items
+        })
+      })
   ),
   laggingPage(
     "/ui/audit/{id}",
