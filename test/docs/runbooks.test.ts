@@ -66,6 +66,11 @@ describe("docs/operate/runbooks", () => {
     for (const line of ["orphansWaiting", "orphansKept", "orphanJobs"] as const) await place.succeed(line)
   })
 
+  it("verify the audit trail, and show its receivers and jobs", async () => {
+    assert.match(await place.succeed("auditVerify"), /^faults +0$/m)
+    for (const line of ["auditReceivers", "auditPushJobs", "auditCheckJobs"] as const) await place.succeed(line)
+  })
+
   it("help an operator who has lost the second factor", async () => {
     writeFileSync(place.at("password.txt"), "Wrocław tramway, 4 stops\n", { mode: 0o600 })
     const { code, stderr } = await place.run("acme-svc admin user create ann --password-file password.txt")

@@ -184,7 +184,11 @@ export const linesOf = {
     orphansWaiting: "acme-svc order orphaned --status waiting",
     orphansKept: "acme-svc order orphaned --status kept",
     orphanJobs: "acme-svc jobs list --kind orphan_revoke",
-    caEnd: "openssl x509 -in ca.pem -noout -subject -enddate"
+    caEnd: "openssl x509 -in ca.pem -noout -subject -enddate",
+    auditVerify: "acme-svc audit verify",
+    auditReceivers: "acme-svc audit receivers",
+    auditPushJobs: "acme-svc jobs list --kind audit_push",
+    auditCheckJobs: "acme-svc jobs list --kind audit_chain_check"
   },
   databases: {
     makeDatabase: "psql --dbname=postgres --file=docs/recipes/postgres-database.sql",
