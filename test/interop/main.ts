@@ -37,6 +37,7 @@ import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, provedProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { playTransit, transitCommands } from "./transit/TransitKeys.ts"
+import { playTrail, trailCommands } from "./trail/Trail.ts"
 import { playUnits, unitCommands } from "./Units.ts"
 import { playUpstreams, upstreamCommands } from "./upstreams/Faulted.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
@@ -47,8 +48,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
  * mail to Exim, the units for systemd and the guides, compares the API of operators with its document, lets another
  * library judge keys of ML-DSA, lets clients and servers of others judge kinds of certificates, gives two teams a
  * credential each, lets clients renew while a CA is replaced, lets OpenSSL, GnuTLS and Java judge a CA that two machines
- * made, and signs with a key in a server of OpenBao. Everything happens on loopback. Arguments select by a part of the
- * name. `--help` explains the rest.
+ * made, signs with a key in a server of OpenBao, and pushes the audit trail to rsyslog. Everything happens on loopback.
+ * Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
@@ -186,6 +187,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...isChosen("ceremony") ? ceremonyCommands : [],
     ...isChosen("rotation") ? rotationCommands : [],
     ...isChosen("transit") ? transitCommands : [],
+    ...isChosen("trail") ? trailCommands : [],
     // What the tests with PKCS#11 modules need, which the gate runs after this.
     ...parts.length === 0 ? ["gcc", "softhsm2-util"] : [],
     "named",
@@ -225,6 +227,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("ceremony") ? [() => playCeremony(say)] : [],
         ...isChosen("rotation") ? [() => playRotation(nameServer, say)] : [],
         ...isChosen("transit") ? [() => playTransit(() => cluster.createDatabase(), say)] : [],
+        ...isChosen("trail") ? [() => playTrail(() => cluster.createDatabase(), say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
       const [driven, played, guided] = await Promise.all([

@@ -2,7 +2,7 @@ import { reasonName } from "../../../domain/RevocationReason.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type { Silent } from "../../../store/campaigns/CampaignCertificateRows.ts"
 import type { CampaignView } from "../CampaignRecords.ts"
-import { listMember, member, timeMember } from "./Members.ts"
+import { listMember, member, timeMember } from "../../../engine/Members.ts"
 
 /* Campaigns as the API and the commands show them. */
 
