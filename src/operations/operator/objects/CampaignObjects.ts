@@ -1,8 +1,8 @@
 import { reasonName } from "../../../domain/RevocationReason.ts"
+import { listMember, member, timeMember } from "../../../engine/Members.ts"
 import { rfc3339 } from "../../../engine/Time.ts"
 import type { Silent } from "../../../store/campaigns/CampaignCertificateRows.ts"
 import type { CampaignView } from "../CampaignRecords.ts"
-import { listMember, member, timeMember } from "../../../engine/Members.ts"
 
 /* Campaigns as the API and the commands show them. */
 
