@@ -5,6 +5,9 @@ import { assert, describe } from "vitest"
 import type { Database } from "../../src/engine/sql/Database.ts"
 import { Database as Db } from "../../src/engine/sql/Database.ts"
 import { chainRows } from "../../src/operations/work/AuditChaining.ts"
+import { pushRows } from "../../src/operations/work/AuditPush.ts"
+import type { AuditReceiver } from "../../src/services/audit/AuditReceiver.ts"
+import { PushFailed } from "../../src/services/audit/AuditReceiver.ts"
 import * as audit from "../../src/store/AuditRows.ts"
 import * as nonces from "../../src/store/NonceRows.ts"
 import type { World } from "../support/Graph.ts"
@@ -63,6 +66,34 @@ const peopled = Effect.gen(function*() {
 })
 
 describe("account", () => {
+  test("`audit receivers` says how far each receiver is, in JSON and for people", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const { run } = place
+      const row = audit.insert({
+        event: "crl_number_raised",
+        actorKind: "cli",
+        actorId: undefined,
+        detail: { issuer: "a", before: 1, after: 2 }
+      })
+      yield* served(place, Effect.replicateEffect(row, 3))
+      const none = jsonOf<{ readonly items: ReadonlyArray<unknown> }>(yield* run(["audit", "receivers", "--json"]))
+      assert.deepStrictEqual(none.items, [])
+      const away: AuditReceiver = {
+        name: "http",
+        confirms: true,
+        timeoutMillis: 1000,
+        reach: Effect.void,
+        send: () => new PushFailed({ detail: "away" })
+      }
+      yield* served(place, pushRows(away))
+      const { items: [found] } = jsonOf<{ readonly items: ReadonlyArray<object> }>(
+        yield* run(["audit", "receivers", "--json"])
+      )
+      assert.deepInclude(found ?? {}, { name: "http", configured: false, pushedId: 0, failures: 1, error: "away" })
+      assert.match((yield* run(["audit", "receivers"])).out, /^http +not configured +0 /m)
+    }))
+
   test("`audit verify` says what is verified, and ends with 3 if a row is not what was chained", () =>
     Effect.gen(function*() {
       const place = yield* ready

@@ -373,6 +373,7 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     by: "viewer",
     query: { after: whole(1), head: text(`1:${"a".repeat(64)}`, "1:a") }
   },
+  { noun: "chain", route: "GET /api/audit/receivers", by: "viewer" },
   {
     noun: "audit",
     route: "GET /api/audit/{id}",

@@ -248,6 +248,7 @@ const commands: ReadonlyArray<CommandEntry> = [
   { noun: "audit", command: "audit show", args: ["2"], others: ["3", "7", "0", "-1", "01"], flags: json },
   { noun: "audit", command: "audit export", flags: { ...auditFilters, ...format } },
   { noun: "chain", command: "audit verify", flags: { head: [`1:${"a".repeat(64)}`, "1:a"], ...json } },
+  { noun: "chain", command: "audit receivers", flags: json },
   {
     noun: "audit",
     command: "audit cleanup",

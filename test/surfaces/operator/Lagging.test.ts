@@ -42,6 +42,7 @@ describe("the routes that may lag", () => {
     )
     assert.deepStrictEqual(must.map(({ pattern }) => pattern).toSorted(), [
       "/api/audit/chain",
+      "/api/audit/receivers",
       "/api/cas",
       "/api/config",
       "/api/kinds",

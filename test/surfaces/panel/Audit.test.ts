@@ -157,6 +157,22 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       assert.include(plain((yield* ask("/ui/audit", held)).text), "href=\"/ui/audit/chain\"")
     }))
 
+  test("show how far each receiver is, with text that a receiver chose made harmless", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const look = Effect.map(ask("/ui/audit/chain", held), ({ text }) => plain(text))
+      assert.notInclude(yield* look, "Receivers")
+      yield* Effect.replicateEffect(row(), 3)
+      yield* sql(
+        `INSERT INTO audit_receivers (name, pushed_id, repeat_from, failures, failing_since, error)
+         VALUES ('http', 1, 1, 2, 1, '<b>away</b>')`
+      )
+      const shown = yield* look
+      assert.include(shown, "Receivers")
+      assert.notInclude(shown, "<b>away")
+      assert.include(shown, "&lt;b&gt;away")
+    }))
+
   test("say that rows are kept without limit", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/audit", yield* entered({ ask }, "ann", "viewer"))

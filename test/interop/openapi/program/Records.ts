@@ -55,6 +55,7 @@ const revocation = async (program: Program) => {
   const { items } = await done(program.GET("/api/audit", { params: { query: { event: "certificate_revoked" } } }))
   check(items[0]?.orderId === order.id && items[0].actorKind === "admin", "the trail does not say so")
   await done(program.GET("/api/audit/chain"))
+  await done(program.GET("/api/audit/receivers"))
   await done(program.GET("/api/audit/{id}", { params: { path: { id: String(items[0].id) } } }))
   await done(program.DELETE("/api/orders/{id}", { params }))
 }
