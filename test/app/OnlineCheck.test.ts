@@ -179,7 +179,8 @@ describe("config check --online", () => {
       })
       assert.strictEqual((yield* here.run(["migrate"])).code, 0)
       const before = readdirSync(here.directory)
-      const { code, err, out } = yield* check(here)
+      const trail = { ACME_SVC_AUDIT__HTTP__URL: `http://127.0.0.1:${hook.port}/` }
+      const { code, err, out } = yield* check(here, { env: trail })
       assert.strictEqual(code, 0, `${out}${err}`)
       const relay = "profiles.default.signer.relay"
       assert.deepStrictEqual([...rowsOf(out)].filter(([key]) => key !== "KEY"), [
@@ -193,6 +194,7 @@ describe("config check --online", () => {
         ["profiles.default.ipam.netbox.url", "ok: answers a look-up"],
         ["profiles.default.notify.email.smtp_host", "ok: signs in"],
         ["profiles.default.notify.webhook.chat.url", "ok: connects; nothing was sent"],
+        ["audit.http.url", "ok: connects; nothing was sent"],
         ["tracing.endpoint", "ok: connects; nothing was sent"]
       ])
       assert.match(out, /config\.toml can be served, with 3 profile\(s\)\.\n$/)
@@ -225,7 +227,15 @@ describe("config check --online", () => {
       })
       const url = new URL(yield* Effect.promise(freshPostgresUrl))
       url.password = "hunter2"
-      const { code, err, out } = yield* check(here, { env: { ACME_SVC_DATABASE__URL: url.href } })
+      const away = yield* port
+      const { code, err, out } = yield* check(here, {
+        env: {
+          ACME_SVC_DATABASE__URL: url.href,
+          ACME_SVC_AUDIT__SYSLOG__ADDRESS: `127.0.0.1:${away}`,
+          ACME_SVC_AUDIT__HTTP__URL: `https://127.0.0.1:${away}/`,
+          ACME_SVC_AUDIT__HTTP__TOKEN_PATH: "/nowhere/token"
+        }
+      })
       assert.strictEqual(code, 1, `${out}${err}`)
       const rows = rowsOf(out)
       const relay = "profiles.default.signer.relay"
@@ -240,10 +250,12 @@ describe("config check --online", () => {
         ["profiles.default.ipam.netbox.url", /^failed: NetBox at \S+ answers with status 403/],
         ["profiles.default.notify.email.smtp_host", /^failed: .*wrong password/],
         ["profiles.default.notify.webhook.chat.url", /^failed: .*ECONNREFUSED/],
+        ["audit.syslog.address", /^failed: .*ECONNREFUSED/],
+        ["audit.http.url", /^failed: audit\.http\.token_path: \/nowhere\/token cannot be read/],
         ["tracing.endpoint", /^failed: .*ECONNREFUSED/]
       ]
       for (const [key, pattern] of expected) assert.match(rows.get(key) ?? "absent", pattern, key)
-      assert.include(err, "10 of 11 tries failed.")
+      assert.include(err, "12 of 13 tries failed.")
       assert.notInclude(out, "can be served")
       for (const hidden of ["hunter2", "t0ken", secret]) assert.notInclude(`${out}${err}`, hidden)
     }))
