@@ -80,8 +80,7 @@ const commands = {
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
   ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
-  ["Policy", ["profile", "kinds", "filter"]],
-  ["Operators", ["admin", "audit"]],
+  ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit"]],
   ["Queue and database", ["jobs", "worker", "migrate", "transfer", "nonce"]],
   ["Other", ["notify", "completions", "man", "help"]]
 ]

@@ -114,7 +114,7 @@ describe("a section of notifications", () => {
     ["[notify.webhook.a]\nevents = [\"issued\"]", [
       "notify.webhook.a.events: entry 1 must be one of \"profile_mounted\", \"account_created\", \"account_deactivated\", "
       + "\"certificate_issued\", \"certificate_revoked\", \"challenge_failed\", \"certificates_expiring\", "
-      + "\"authority_expiring\", \"admin_sign_in\", \"admin_credential_changed\", and not \"issued\""
+      + "\"authority_expiring\", \"admin_sign_in\", \"admin_credential_changed\", \"campaign_finished\", and not \"issued\""
     ]]
   ])("is refused if it is %s", (toml, expected) => {
     assert.deepStrictEqual(faultsOf(toml), expected)

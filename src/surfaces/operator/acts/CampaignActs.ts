@@ -110,7 +110,7 @@ export const startCampaign = act({
 export const previewCampaign = act({
   id: "previewCampaign",
   does: "Count the certificates that a campaign would match; nothing is started",
-  access: "viewer",
+  access: "operator",
   input: filterFields,
   output: Schema.Struct({
     matched: Int,
