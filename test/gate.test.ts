@@ -52,7 +52,12 @@ const gate = (programs: Programs) => {
   `
   writeFileSync(at("npm.mjs"), npm)
   writeFileSync(at("bin/npm"), `#!/bin/sh\nexec '${process.execPath}' '${at("npm.mjs")}' "$@"\n`, { mode: 0o755 })
-  for (const client of ["certbot", "lego", "curl"]) writeFileSync(at("bin", client), "", { mode: 0o755 })
+  // Everything is there that the interop run installs.
+  mkdirSync(at("test/support"), { recursive: true })
+  writeFileSync(at("test/support/OpenBao.ts"), "export const hasBao = () => true\n")
+  for (const client of ["certbot", "lego", "curl", "softhsm2-util", "gcc"]) {
+    writeFileSync(at("bin", client), "", { mode: 0o755 })
+  }
   const { status, stdout } = spawnSync("bash", [at(".ci/run")], {
     encoding: "utf8",
     env: { ...process.env, PATH: `${at("bin")}:${process.env["PATH"]}` }

@@ -906,7 +906,6 @@ describe("the server", () => {
       const strays = [
         "/nothing",
         "/profile/default",
-        "/profile/default/",
         "/profile/default/nothing",
         "/profile/default/directory/",
         "/profile/default//directory",

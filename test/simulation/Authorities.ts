@@ -140,7 +140,9 @@ export class Authorities {
     }
     for (const { cert_not_after, cert_serial, id, revoked_at } of orders) {
       if (cert_serial === null || revoked_at !== null || Number(cert_not_after) <= expired) continue
-      const [found] = store.rows(`SELECT certificate FROM orders WHERE id = x'${String(id)}'`)
+      const [found] = store.rows(
+        `SELECT certificate FROM orders WHERE id = x'${String(id)}' AND profile = 'default'`
+      )
       if (found === undefined) continue
       if (this.#compromised.has(this.#idOf(new X509Certificate(String(found["certificate"]))))) {
         this.#violated(`the certificate ${bare(cert_serial)} of a compromised CA is not revoked`)

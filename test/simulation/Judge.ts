@@ -197,13 +197,14 @@ export class Judge {
       if (this.#known.accounts.get(String(row["account"]))?.["status"] !== "valid") {
         this.#violated(`the order ${name} was issued to an account that is not valid`)
       }
-      const [found] = this.#store().rows(`SELECT certificate FROM orders WHERE id = x'${String(row["id"])}'`)
+      const [found] = this.#store().rows(`SELECT certificate, profile FROM orders WHERE id = x'${String(row["id"])}'`)
       const chain = found?.["certificate"]
       if (typeof chain !== "string") this.#violated(`the order ${name} is valid without a certificate`)
       else {
         const leaf = new X509Certificate(chain)
         this.#grants.issued(String(row["id"]), String(row["kind"]), leaf)
-        this.#authorities.issued(String(row["id"]), leaf)
+        // A program signs for the other profile, as if it had a CA of its own.
+        if (found?.["profile"] === "default") this.#authorities.issued(String(row["id"]), leaf)
       }
     }
     // The sweep ends an unfinished order, and only because of its age.

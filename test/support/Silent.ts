@@ -1,3 +1,4 @@
+import { mostAlternates } from "../../src/domain/AlternateChain.ts"
 import type { Way } from "./ToldWay.ts"
 
 /*
@@ -17,7 +18,8 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "/order/{id}/finalize",
     "/authz/{id}",
     "/chall/{id}",
-    "/certificate/{id}"
+    "/certificate/{id}",
+    ...Array.from({ length: mostAlternates }, (_, at) => `/certificate/{id}/${at + 1}`)
   ],
   worker: [
     "notify_deliver",
@@ -121,6 +123,9 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "ca csr",
     "ca sign",
     "ca import",
+    "ca rotate",
+    "ca retire",
+    "guide client",
     "ca test-sign",
     "campaign start",
     "campaign preview",

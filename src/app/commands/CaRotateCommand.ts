@@ -163,11 +163,11 @@ export const rotateCommand = command(
       "The label of its key in the token of the present CA, or the name of its key in the Transit engine."
     ),
     passphraseFile: optionalText("passphrase-file", "The file with the passphrase of its key."),
-    cross: repeatedFlag("cross", "file").pipe(
+    cross: repeatedFlag("cross-file", "file").pipe(
       Flag.mapEffect((files) =>
         files.every((file) => file !== "" && hiddenIn(file) === undefined)
           ? Effect.succeed(files)
-          : Effect.fail(refusal("--cross takes the name of a file."))
+          : Effect.fail(refusal("--cross-file takes the name of a file."))
       ),
       Flag.withDescription("A certificate that another CA gave to it, PEM, with its chain. May be given several times.")
     ),
