@@ -157,14 +157,23 @@ const atBob = (change = "") => (ground: Ground): string => {
 const atCampaign = (state: "paused" | "running") => ({ write }: Ground): string => {
   const id = randomUUID()
   const noOrder = Buffer.alloc(16)
+  const octets = Buffer.from(id.replaceAll("-", ""), "hex")
   write(
-    `INSERT INTO campaigns (id, state, filter, reason, created_at, actor_kind, revoke_at, revoked_to, filled_to, looked_to,
-       paused_at) VALUES (?, ?, '{"profile":"corp"}', 'a bug', 1, 'cli', 4102444800, ?, ?, ?, 2)`,
-    Buffer.from(id.replaceAll("-", ""), "hex"),
+    `INSERT INTO campaigns (id, state, filter, reason, created_at, actor_kind, revoke_at, filled_at, begun_at, span_seconds,
+       revoked_to, filled_to, looked_to, paused_at) VALUES (?, ?, '{"profile":"corp"}', 'a bug', 1, 'cli', 4102444800, 1, 1,
+       60, ?, ?, ?, 2)`,
+    octets,
     state,
     noOrder,
     noOrder,
     noOrder
+  )
+  // The worker of the demo ends a campaign in which nothing is left. The newest certificate has no successor.
+  write(
+    `INSERT INTO campaign_certificates (order_id, campaign_id) SELECT id, ? FROM orders
+     WHERE certificate IS NOT NULL AND revoked_at IS NULL AND cert_not_after > unixepoch() + 86400
+     ORDER BY id DESC LIMIT 1`,
+    octets
   )
   return `/ui/campaigns/${id}`
 }
