@@ -111,7 +111,7 @@ const operators = async () => {
 }
 
 /** Starts a campaign that matches nothing, and does everything with it. */
-const campaign = async (admin: Program) => {
+const campaign = async (admin: ReturnType<typeof clientOf>) => {
   const filter = { profile: "default", name: "nothing.example" }
   const counted = await done(admin.POST("/api/campaigns/preview", { body: filter }))
   check(counted.matched === 0, "a certificate of nobody was counted")
