@@ -119,9 +119,9 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       const forRoles = ["operator", "admin"]
       const ofApi = routesOf(declaration)
       const find = matcherOf(ofApi)
-      // A sample of a notification and the trial of a CSR change nothing, and are tested elsewhere. So is the import of a
-      // credential, whose key a command reads from a file.
-      const others = /notify|notifications|kinds\/try|eab\/import/
+      // A sample of a notification, the trial of a CSR and the preview of a campaign change nothing, and are tested
+      // elsewhere. So is the import of a credential, whose key a command reads from a file.
+      const others = /notify|notifications|kinds\/try|campaigns\/preview|eab\/import/
       const nameOf = (method: string, pattern: string | undefined) => `${method} ${pattern}`
       const declared = [
         ...ofApi.filter(({ access, method }) => method !== "GET" && forRoles.includes(access)),

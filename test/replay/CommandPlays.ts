@@ -363,6 +363,9 @@ const commands: ReadonlyArray<CommandEntry> = [
   { noun: "certificates", command: "ca sign", isHelpOnly: true, flags: { permit: ["-", "a b"], days: ["-1", "0"] } },
   { noun: "certificates", command: "ca import", args: ["answer.pem"], flags: { ...profile, replace: true, ...json } },
   { noun: "certificates", command: "ca test-sign", isHelpOnly: true },
+  { noun: "certificates", command: "ca rotate", isHelpOnly: true, flags: { at: ["tomorrow"], name: ["A Name"] } },
+  { noun: "certificates", command: "ca retire", args: ["none"], flags: { ...profile, write: true, ...json } },
+  { noun: "service", command: "guide client", args: ["lego"], others: ["nobody"], flags: { ...profile, ...json } },
 
   {
     noun: "upstream",

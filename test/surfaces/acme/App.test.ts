@@ -150,7 +150,6 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         "/profile",
         "/profile/",
         "/profile/default",
-        "/profile/default/",
         "/profile//directory",
         "/profile/absent/directory",
         "/profile/Default/directory",
