@@ -115,7 +115,8 @@ const inCampaigns = Effect.fnUntraced(function*({ leaf, orderId }: Located, usua
 /**
  * Returns renewal information (RFC 9773). For a revoked certificate, the window is in the past. For any other
  * certificate, the window is the one that the signer suggests; without a suggestion it is estimated. A campaign may
- * have an earlier window. The suggestion of an upstream is stored in the row, so that a client's request never causes a request to the upstream.
+ * have an earlier window. The suggestion of an upstream is stored in the row, so that a client's request never causes a
+ * request to the upstream.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)

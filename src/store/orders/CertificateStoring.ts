@@ -37,8 +37,8 @@ export interface StoredCertificate extends Omit<ValuesOf<typeof certificateParam
 
 /**
  * Moves an order from `processing` to `valid`, stores its certificate and inserts the audit row, if the account and all
- * authorizations are still valid, the key is not burnt and the CA is not compromised. Otherwise returns `undefined` and changes nothing. The
- * caller must have locked the order.
+ * authorizations are still valid, the key is not burnt and the CA is not compromised. Otherwise returns `undefined` and
+ * changes nothing. The caller must have locked the order.
  */
 export const issue = (
   certificate: StoredCertificate,
