@@ -88,7 +88,7 @@ describe("ca rotate", () => {
       const place = yield* newPlace()
       chmodSync(join(place.directory, "config.toml"), 0o640)
       const before = configOf(place)
-      const at = ["--at", "2026-03-01T07:00:00+01:00", "--cross-file", "cross.pem"]
+      const at = ["--at", "2026-03-01T07:00:00+01:00", "--cross", "cross.pem"]
       const said = yield* succeeds(place, ...rotate, ...at)
       const added = [
         "[profiles.web.signer.local_ca.others.next-ca]",
@@ -134,7 +134,7 @@ describe("ca rotate", () => {
           [[...rotate, "--key", "absent.key"], "both or neither must"],
           [["ca", "rotate", "--to", "ca.pem"], "is the certificate of"],
           [[...rotate, "--at", "2025-12-31T23:59:59Z"], "has passed"],
-          [[...rotate, "--cross-file", "ca.pem"], "another key than the CA"],
+          [[...rotate, "--cross", "ca.pem"], "another key than the CA"],
           [[...rotate, "--key-label", "ca2"], "the key of the present CA is in a file"]
         ] as const
       ) yield* refuses(place, [...words, "--write"], sentence)

@@ -112,14 +112,14 @@ interface Rotated {
   readonly to: string
   readonly key: string | undefined
   readonly keyLabel: string | undefined
-  readonly passphraseFile: string | undefined
+  readonly passphrasePath: string | undefined
   readonly cross: ReadonlyArray<string>
 }
 
 /** Returns the keys of the new CA. Its key is in a file, or in the token of the present CA. */
 const keysOf = (rotated: Rotated, { key_source, pkcs11, transit }: LocalCaSettings, from: number) =>
   Effect.gen(function*() {
-    const { cross, key, keyLabel, passphraseFile, to } = rotated
+    const { cross, key, keyLabel, passphrasePath, to } = rotated
     if (keyLabel !== undefined && key !== undefined) {
       return yield* new CommandFailed({ code: 2, message: "--key and --key-label exclude each other." })
     }
@@ -136,7 +136,7 @@ const keysOf = (rotated: Rotated, { key_source, pkcs11, transit }: LocalCaSettin
       return {
         ...usual,
         key_path: yield* fromHere(key ?? `${to.replace(/\.[^./]*$/, "")}.key`),
-        ...passphraseFile === undefined ? {} : { key_passphrase_file: yield* fromHere(passphraseFile) }
+        ...passphrasePath === undefined ? {} : { key_passphrase_file: yield* fromHere(passphrasePath) }
       }
     }
     if (key_source === "transit") {
@@ -162,12 +162,12 @@ export const rotateCommand = command(
       "key-label",
       "The label of its key in the token of the present CA, or the name of its key in the Transit engine."
     ),
-    passphraseFile: optionalText("passphrase-file", "The file with the passphrase of its key."),
-    cross: repeatedFlag("cross-file", "file").pipe(
+    passphrasePath: optionalText("passphrase-path", "The file with the passphrase of its key, for the configuration."),
+    cross: repeatedFlag("cross", "file").pipe(
       Flag.mapEffect((files) =>
         files.every((file) => file !== "" && hiddenIn(file) === undefined)
           ? Effect.succeed(files)
-          : Effect.fail(refusal("--cross-file takes the name of a file."))
+          : Effect.fail(refusal("--cross takes the name of a file."))
       ),
       Flag.withDescription("A certificate that another CA gave to it, PEM, with its chain. May be given several times.")
     ),

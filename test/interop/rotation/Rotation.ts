@@ -210,7 +210,7 @@ export const playRotation = async (
         })
       }
       const from = Date.now() + waitMillis
-      const rotate = ["ca", "rotate", "--to", "next.pem", "--cross-file", "next-by-one.pem", "--write"]
+      const rotate = ["ca", "rotate", "--to", "next.pem", "--cross", "next-by-one.pem", "--write"]
       say(await run(directory, ...rotate, "--at", new Date(from).toISOString()))
       server.signal("SIGHUP")
       await server.waitForEvent("server_config_reloaded")
