@@ -5,7 +5,7 @@ import { makeLoopDisk } from "../support/LoopDisk.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { NotMountable } from "../support/SmallDisk.ts"
-import { stopTree } from "../support/Stopped.ts"
+import { killTree, stopTree } from "../support/Stopped.ts"
 import type { SiteOptions } from "./Site.ts"
 import type { Fault, Means, Outcome, Stage } from "./Stage.ts"
 import { NotPossible, under } from "./Stage.ts"
@@ -38,9 +38,11 @@ const cutting =
     for (let round = 0; round < rounds; round++) {
       await begun(acme.pid())
       await load.answers.more(20 + chance(8 * clients))
-      await stopTree(acme.pid())
+      const pids = await stopTree(acme.pid())
       await neighbour.cut(disk.keep)
-      await acme.kill9()
+      // A stopped process that is left behind would keep files of the disk open.
+      killTree(pids)
+      await acme.exited()
       disk.cut()
       await neighbour.begin()
       await acme.restart()
