@@ -20,7 +20,7 @@ const red = (failure: string): Said => ({ output: `${failure}\n9 passed, 1 faile
 type Programs = { readonly [words: string]: ReadonlyArray<Said> }
 
 /** Returns how the gate ended with such programs, and which of them ran. */
-const gate = (programs: Programs) => {
+const gate = (programs: Programs, env: { readonly [name: string]: string } = {}) => {
   const place = freshDirectory()
   const at = (...path: ReadonlyArray<string>) => join(place, ...path)
   mkdirSync(at(".ci"))
@@ -60,7 +60,7 @@ const gate = (programs: Programs) => {
   }
   const { status, stdout } = spawnSync("bash", [at(".ci/run")], {
     encoding: "utf8",
-    env: { ...process.env, PATH: `${at("bin")}:${process.env["PATH"]}` }
+    env: { ...process.env, ...env, PATH: `${at("bin")}:${process.env["PATH"]}` }
   })
   const lines = stdout.trimEnd().split("\n")
   return { status, stdout, last: lines.at(-1), ran: readFileSync(at("ran"), "utf8").trimEnd().split("\n") }
@@ -114,7 +114,7 @@ describe(".ci/run", () => {
     const clients = gate({ "run interop": [red("FAILED certbot http-01 on SQLite: timed out"), green] })
     assert.deepStrictEqual([clients.status, clients.last], [0, "110 passed, 0 failed"], clients.stdout)
     assert.include(clients.stdout, unsteady)
-    const faults = "run faults -- --rounds 1 --share 0.05 --but minute --but then the"
+    const faults = "run faults -- --rounds 1 --share 0.05 --limit 10 --but minute --but then the"
     const lost = gate({
       [seeds]: [red("seed 17: a certificate is gone"), green],
       [faults]: [red("power cut: LOST one"), green]
@@ -130,6 +130,14 @@ describe(".ci/run", () => {
     assert.deepStrictEqual([status, last], [0, "110 passed, 0 failed"], stdout)
     assert.lengthOf(ran.filter((words) => words === seeds), 1)
     assert.match(stdout, /^== npm run simulate -- --seeds 100\n10 passed, 0 failed\n== npm run simulate .*: done/m)
+  })
+
+  it("stops a step that does not end, and runs the others", () => {
+    const hanging = { "run packages": [{ ...green, beside: "a program that is never run" }] }
+    const { last, ran, status, stdout } = gate(hanging, { ACME_GATE_STEP_LIMIT: "15s" })
+    assert.deepStrictEqual([status, last], [1, "100 passed, 1 failed"], stdout)
+    assert.include(stdout, "== npm run packages: FAILED (124)")
+    assert.strictEqual(ran.at(-1), "run alerts")
   })
 
   it("counts a step that ends without numbers as one failure", () => {

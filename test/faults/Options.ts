@@ -15,6 +15,8 @@ export interface Options {
   readonly json: boolean
   readonly seed: string
   readonly clients: number
+  /** How many minutes a fault may take. */
+  readonly limit: number
 }
 
 const part = (text: string): number => {
@@ -40,7 +42,8 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
       but: { type: "string", multiple: true, default: [] },
       json: { type: "boolean", default: false },
       seed: { type: "string" },
-      clients: { type: "string", default: "12" }
+      clients: { type: "string", default: "12" },
+      limit: { type: "string", default: "60" }
     }
   })
   return {
@@ -50,7 +53,8 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     but: values.but,
     json: values.json,
     seed: values.seed ?? `${randomInt(1_000_000)}`,
-    clients: positive("clients", values.clients)
+    clients: positive("clients", values.clients),
+    limit: positive("limit", values.limit)
   }
 }
 

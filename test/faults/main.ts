@@ -23,6 +23,16 @@ const say = (text: string): void => {
   process.stderr.write(`${text}\n`)
 }
 
+/** Fails if a run takes longer than this many minutes. Its processes are ended with this one. */
+const within = <A>(minutes: number, run: Promise<A>): Promise<A> => {
+  const fault = new Error(`it did not end within ${minutes} minutes`)
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(fault), minutes * 60_000)
+  })
+  return Promise.race([run, late]).finally(() => clearTimeout(timer))
+}
+
 const play = async (
   fault: Fault,
   database: DatabaseName,
@@ -36,14 +46,17 @@ const play = async (
   const row = { fault: fault.name, database }
   const seconds = () => (performance.now() - begun) / 1000
   try {
-    const outcome = await fault.run({
-      database,
-      rounds: fault.isSize ? Math.ceil(fault.rounds * options.share) : options.rounds ?? fault.rounds,
-      seed: options.seed,
-      clients: options.clients,
-      freshPostgresUrl: async () => (await cluster()).createDatabase(),
-      say: tell
-    })
+    const outcome = await within(
+      options.limit,
+      fault.run({
+        database,
+        rounds: fault.isSize ? Math.ceil(fault.rounds * options.share) : options.rounds ?? fault.rounds,
+        seed: options.seed,
+        clients: options.clients,
+        freshPostgresUrl: async () => (await cluster()).createDatabase(),
+        say: tell
+      })
+    )
     for (const one of outcome.lost) tell(`LOST ${one}`)
     for (const one of outcome.twice) tell(`TWICE ${one}`)
     tell(`ends after ${seconds().toFixed(0)} s`)

@@ -15,7 +15,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run interop",
   "npm run packages",
   "npm run simulate -- --seeds 100",
-  "npm run faults -- --rounds 1 --share 0.05 --but minute --but 'then the'",
+  "npm run faults -- --rounds 1 --share 0.05 --limit 10 --but minute --but 'then the'",
   "npm run bench -- --check",
   "npm run bench -- --peers tools/bench/peers/pebble.toml --databases sqlite --concurrency 1 --issuances 5 --service-only",
   "npm run alerts",
