@@ -8,8 +8,10 @@ import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { whole } from "../src/app/Commands.ts"
+import { spellingOf } from "../src/app/commands/ActParameters.ts"
 import { everyRole } from "../src/domain/Role.ts"
 import { leavesOf } from "../src/surfaces/cli/CommandTree.ts"
+import { nouns } from "../src/surfaces/operator/Nouns.ts"
 import { builtServer, freshDirectory } from "./support/Databases.ts"
 import { freePort } from "./support/Ports.ts"
 import type { ProcessOptions, Server } from "./support/Server.ts"
@@ -334,6 +336,15 @@ describe("acme-svc, the command for root", () => {
       line.trim().slice(0, -1).split(" | ").sort()
     )
     assert.deepStrictEqual(cases, [ofFiles.map((name) => `${name}=?*`), ofFiles])
+    const others = nouns.flatMap(({ acts }) =>
+      acts.flatMap(({ cli, input }) =>
+        cli === undefined ? [] : Object.entries(input).flatMap(([member, { isFile }]) => {
+          const flag = spellingOf(cli, cli.args ?? [], member)
+          return isFile === true && flag.startsWith("--") && !flag.endsWith("-file") ? [flag] : []
+        })
+      )
+    )
+    assert.deepStrictEqual(others, [], "the program would look for the file in its own directory")
   })
 
   it("reads a file in the caller's directory as the caller", async () => {

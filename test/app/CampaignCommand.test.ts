@@ -20,7 +20,7 @@ describe("`campaign`", () => {
     Effect.gen(function*() {
       const place = yield* ready
       writeFileSync(join(place.directory, "serials"), "# these\n0A:01\n0a02, 0a01\n")
-      const started = yield* place.run(["campaign", "start", "--serials", "serials", "--reason", "bug", "--json"])
+      const started = yield* place.run(["campaign", "start", "--serials-file", "serials", "--reason", "bug", "--json"])
       assert.strictEqual(started.code, 0, started.err)
       assert.deepStrictEqual((JSON.parse(started.out) as { readonly filter: object }).filter, { serials: 2 })
     }))
@@ -43,8 +43,8 @@ describe("`campaign`", () => {
         ["--account-id takes", "--account-id", "x"],
         [`There is no account ${id}`, "--account-id", id],
         ["--name takes", "--name", "a b"],
-        ["line 2 is none", "--serials", "serials"],
-        ["there are none", "--serials", "empty"],
+        ["line 2 is none", "--serials-file", "serials"],
+        ["there are none", "--serials-file", "empty"],
         ["--issued-before takes", "--issued-before", "yesterday"],
         ["--explanation-url takes", ...all, "--explanation-url", "ftp://a.example"],
         ["--pace takes", ...all, "--pace", "0"],

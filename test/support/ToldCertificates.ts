@@ -195,9 +195,10 @@ const campaign = (stage: Stage): Promise<ReadonlyArray<Expected>> =>
     const revokeAt = new Date(Date.now() + 3000).toISOString()
     const ended = async () => {
       const said = await stage.command(
-        ..."campaign start --serials serials --reason incident --revoke-reason superseded --json --revoke-at".split(
-          " "
-        ),
+        ..."campaign start --serials-file serials --reason incident --revoke-reason superseded --json --revoke-at"
+          .split(
+            " "
+          ),
         revokeAt
       )
       const { id } = JSON.parse(said) as { readonly id: string }

@@ -91,6 +91,7 @@ export const startCampaign = act({
       "Ask clients to replace certificates. The renewal information of each certificate that the filter matches says when. At least one filter is needed; all that are given must fit.",
     example: "campaign start --key rsa-2048 --reason phase-out",
     needsConfig,
+    flags: { serials: { flag: "serials-file" } },
     confirm: ({ revokeAt, revokeReason }) =>
       Effect.succeed(
         revokeAt === undefined || revokeReason !== keyCompromise
@@ -130,6 +131,7 @@ export const previewCampaign = act({
     help: "Count the certificates that a campaign would match. Nothing is started.",
     example: "campaign preview --profile default --key rsa-2048",
     needsConfig,
+    flags: { serials: { flag: "serials-file" } },
     text: ({ matched, truncated }) => `${truncated ? "At least " : ""}${matched}`
   }
 })
