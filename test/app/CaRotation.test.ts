@@ -208,3 +208,33 @@ describe("ca retire", () => {
       yield* refuses(place, ["ca", "retire", "next-ca", "--write"], "this command cannot change that")
     }))
 })
+
+describe("ca list and ca show", () => {
+  test("say what each CA does, where its key is, and how many of its certificates are live", () =>
+    Effect.gen(function*() {
+      const place = yield* newPlace()
+      yield* issued(place, `${own}/{issuer}`, 30)
+      yield* issued(place, `${own}/{issuer}`, 60)
+      yield* succeeds(place, ...rotate, "--at", "2026-03-01T07:00:00Z", "--write")
+      const { items } = JSON.parse(yield* succeeds(place, "ca", "list", "--json")) as {
+        readonly items: ReadonlyArray<{ readonly issuer: string; readonly issuance: string }>
+      }
+      assert.deepStrictEqual(items.map(({ issuance }) => issuance), ["issuing", "waiting"])
+      const [present = { issuer: "" }, next = { issuer: "" }] = items
+      const table = yield* succeeds(place, "ca", "list")
+      assert.match(table, new RegExp(`${present.issuer} .* web +issuing .* file `))
+      const show = (issuer: string) =>
+        Effect.map(succeeds(place, "ca", "show", issuer, "--json"), (out) => JSON.parse(out))
+      const shown = yield* show(present.issuer)
+      assert.deepInclude(shown, { ...present, live: 2, truncated: false, keySource: "file" })
+      assert.deepInclude(yield* show(next.issuer), { issuance: "waiting", live: 0 })
+      yield* Effect.promise(() =>
+        sqlAt(
+          databaseOf(place),
+          "UPDATE orders SET revoked_at = 5 WHERE cert_not_after = (SELECT min(cert_not_after) FROM orders)"
+        )
+      )
+      assert.deepInclude(yield* show(present.issuer), { live: 1 })
+      yield* refuses(place, ["ca", "show", "ab".repeat(32)], "issuer")
+    }))
+})

@@ -152,7 +152,7 @@ const commands: ReadonlyArray<CommandEntry> = [
   },
   {
     noun: "compromise",
-    command: "crl compromised",
+    command: "ca compromise",
     args: [issuer],
     others: ["0".repeat(64), "x"],
     asks: true,

@@ -132,7 +132,7 @@ export const linesOf = {
     verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",
     crlRaise: "acme-svc crl raise ISSUER --above 41 --yes",
     caRotate: "acme-svc ca rotate --to ca2.pem --at TIME",
-    crlCompromised: "acme-svc crl compromised ISSUER --yes"
+    crlCompromised: "acme-svc ca compromise ISSUER --yes"
   },
   backup: {
     vacuum: "sqlite3 sqlite.db \"VACUUM INTO 'backup.db'\"",

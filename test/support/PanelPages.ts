@@ -141,6 +141,7 @@ export const rows: ReadonlyArray<Row> = [
   page("/ui/notifications", "chat", "Send a test"),
   page("/ui/workers", "present"),
   page("/ui/authorities", "Entries"),
+  record("/ui/authorities/{issuer}", "/ui/authorities", "Live certificates"),
   page("/ui/profiles", "edge"),
   page("/ui/profiles/{name}/filter", "Only the offices order here.", "Only the offices order here.", {
     at: "/ui/profiles/corp/filter"

@@ -133,7 +133,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "campaign resume",
     "campaign end",
     "campaign confirm",
-    "crl compromised",
+    "ca compromise",
     "crl import",
     "crl raise",
     "crl revoke",

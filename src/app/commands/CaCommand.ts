@@ -10,8 +10,11 @@ import { signTrial } from "../../services/signing/TrialSignature.ts"
 import { caObject, certificateText, fingerprint, placeOfKey } from "../../surfaces/cli/CeremonyText.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { escapedLines } from "../../surfaces/cli/Escaped.ts"
+import { authorityActs } from "../../surfaces/operator/acts/AuthorityActs.ts"
 import { filesFailed } from "../CommandFailed.ts"
 import { fromHere } from "../Here.ts"
+import { actCommand } from "./ActCommand.ts"
+import { authorities } from "./AuthoritiesHere.ts"
 import { initCommand } from "./CaInitCommand.ts"
 import { keyTypeFlag, ofCa, profileFlag } from "./CaProfile.ts"
 import { retireCommand, rotateCommand } from "./CaRotateCommand.ts"
@@ -118,16 +121,20 @@ const testSignCommand = command(
       }), "profile")
 )
 
-/** `ca`: the CA of a profile, without a service that runs. */
-export const caCommand = Command.make("ca").pipe(
-  Command.withDescription("The CA of a profile: make, request, sign, take over, replace, try."),
-  Command.withSubcommands([
-    initCommand,
-    csrCommand,
-    signCommand,
-    importCommand,
-    rotateCommand,
-    retireCommand,
-    testSignCommand
-  ])
-).pipe(Command.provide(Entropy.layer))
+/** `ca`: the CAs of profiles. Most commands need no service that runs. */
+export const caCommand = actCommand(
+  authorityActs,
+  "ca",
+  {
+    ca: [
+      Command.provide(initCommand, Entropy.layer),
+      Command.provide(csrCommand, Entropy.layer),
+      Command.provide(signCommand, Entropy.layer),
+      Command.provide(importCommand, Entropy.layer),
+      Command.provide(rotateCommand, Entropy.layer),
+      Command.provide(retireCommand, Entropy.layer),
+      Command.provide(testSignCommand, Entropy.layer)
+    ]
+  },
+  { "ca list": authorities, "ca show": authorities }
+)

@@ -1,38 +1,21 @@
 import * as Argument from "effect/cli/Argument"
-import * as Console from "effect/Console"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { readOctets, said } from "../../engine/host/KeyFile.ts"
-import { mapLayerError } from "../../engine/Layers.ts"
 import { rfc3339 } from "../../engine/Time.ts"
 import * as lists from "../../operations/operator/ListImport.ts"
-import { Issuers } from "../../services/signing/Issuers.ts"
-import type { Config } from "../../settings/AppConfig.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
-import { Configured } from "../../surfaces/operator/Acting.ts"
 import { authorityActs } from "../../surfaces/operator/acts/AuthorityActs.ts"
 import { crlActs } from "../../surfaces/operator/acts/CrlActs.ts"
-import { CommandFailed, filesFailed } from "../CommandFailed.ts"
+import { CommandFailed } from "../CommandFailed.ts"
 import { Operator } from "../CommandOperator.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { fromHere } from "../Here.ts"
 import { withRecordsAndConfig } from "../Records.ts"
 import { actCommand } from "./ActCommand.ts"
+import { authorities, authoritiesIn } from "./AuthoritiesHere.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption } from "./Flags.ts"
 import { print } from "./Print.ts"
-
-/**
- * Provides the CAs of profiles. If the certificate of a CA is missing, the lists of the other CAs can still be read,
- * and so can the stored list of this CA. A warning names the missing file.
- */
-const authoritiesIn = ({ profiles }: Pick<Config, "profiles">) =>
-  mapLayerError(Issuers.layer(profiles.filter(({ enabled }) => enabled), undefined, () => true), filesFailed).pipe(
-    Layer.tap((context) =>
-      Effect.forEach(Context.get(context, Issuers).unread, ({ message }) => Console.error(`Warning: ${message}`))
-    )
-  )
 
 const mostOctets = 512 * 1024 * 1024
 
@@ -85,5 +68,5 @@ export const crlCommand = actCommand(
   { ...authorityActs, acts: [...authorityActs.acts, ...crlActs.acts] },
   "crl",
   { crl: [importCommand] },
-  { "crl list": Layer.unwrap(Effect.map(Configured.config, authoritiesIn)) }
+  { "crl list": authorities }
 )

@@ -169,6 +169,14 @@ export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArr
   )
 })
 
+/** Returns one CA with the state of its list. The CA must be one of these profiles, or have a stored list. */
+export const show = Effect.fn("CrlRecords.show")(function*(profiles: ReadonlyArray<string>, issuer: string) {
+  const found = yield* readForOperator(Effect.flatMap(signing(profiles), (named) => view(issuer, named.get(issuer))))
+  if (found.ca === undefined && found.stored === undefined) return yield* new NoSuch({ noun: "issuer", id: issuer })
+  const lost = (yield* compromised.shownAll).some((one) => one.issuer === issuer)
+  return lost ? { ...found, issuance: "compromised" as const } : found
+})
+
 /** Returns the stored list of one CA as DER. */
 export const revocationList = Effect.fn("CrlRecords.revocationList")(function*(issuer: string) {
   return ((yield* crls.find(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))).der

@@ -235,6 +235,7 @@ export const crlObject = (
     subject: ca.subject,
     sha256: ca.sha256,
     keyType: ca.keyType,
+    keySource: ca.keySource,
     notBefore: rfc3339(ca.notBefore),
     notAfter: rfc3339(ca.notAfter),
     chainNotAfter: rfc3339(ca.firstToEnd.notAfter),

@@ -30,6 +30,8 @@ export interface Issuer {
   /** The SHA-256 of the CA's certificate, in lower-case hexadecimal. */
   readonly sha256: string
   readonly keyType: CaMaterial["keyType"]
+  /** Where its key is, by the configuration. */
+  readonly keySource: OneCaSettings["key_source"]
   readonly nameConstraints: CaMaterial["nameConstraints"]
   /** The start of the CA certificate's validity, in epoch seconds. */
   readonly notBefore: number
@@ -140,6 +142,7 @@ const readOne = Effect.fnUntraced(function*(settings: OneCaSettings, profile: st
     subject: lineOf(ca.subjectText),
     sha256: fingerprint,
     keyType,
+    keySource: settings.key_source,
     nameConstraints,
     notBefore,
     notAfter,

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Issuer } from "../../../src/services/signing/Issuers.ts"
+import type { Issuer, TimedIssuer } from "../../../src/services/signing/Issuers.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import * as states from "../../../src/store/ProfileStateRows.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
@@ -23,6 +23,7 @@ const issuer: Issuer = {
   subject: "CN=<b>A CA</b>\u202e",
   sha256: "cd".repeat(32),
   keyType: "ecdsa-p256",
+  keySource: "file",
   nameConstraints: [],
   notBefore: startsAt - day,
   notAfter: startsAt + 365 * day,
@@ -146,6 +147,37 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
         assert.strictEqual((yield* withCa(issuer)(panel.ask(`/ui/authorities/ee/${file}`, held))).status, 404)
         assert.strictEqual((yield* panel.ask(`/ui/authorities/${id}/${file}`)).status, 303)
       }
+    }))
+
+  test("shows the steps by which a CA is replaced, and which of them are done", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt + 6 * day)
+      const next: Issuer = { ...issuer, id: "ba".repeat(32), subject: "CN=Next CA" }
+      const asked = (cas: ReadonlyArray<TimedIssuer>) =>
+        Effect.provideService(Issuers, {
+          ...issuersOf(() => undefined),
+          all: (profile) => profile === "default" ? cas : []
+        })(
+          panel.ask(`/ui/authorities/${id}`, held)
+        )
+      const present = { from: Number.NEGATIVE_INFINITY, issuer }
+      const done = (page: { readonly text: string }) =>
+        [...page.text.matchAll(/<li class="done"><h3>([^<]*) </g)].map(([, title]) => title)
+
+      const begun = yield* asked([present])
+      assert.include(wordsOf(begun), "Live certificates 0")
+      assert.include(wordsOf(begun), "acme-svc ca rotate --profile default --to next.pem --at TIME --write")
+      assert.deepStrictEqual(done(begun), [])
+
+      const waiting = yield* asked([present, { from: startsAt + day, issuer: next }])
+      assert.include(wordsOf(waiting), "CN=Next CA is there.")
+      assert.notInclude(wordsOf(waiting), "acme-svc ca rotate")
+      assert.lengthOf(done(waiting), 2)
+
+      const over = yield* asked([{ from: undefined, issuer }, { from: startsAt - day, issuer: next }])
+      assert.lengthOf(done(over), 4)
+      assert.strictEqual((yield* panel.ask("/ui/authorities/ee", held)).status, 404)
     }))
 
   test("shows a list whose CA no profile uses any more", (panel) =>

@@ -37,6 +37,7 @@ const withCa = <A, E, R>(self: Effect.Effect<A, E, R>, ...excluded: ReadonlyArra
           subject: "CN=CA",
           sha256: "cd",
           keyType: "ecdsa-p256" as const,
+          keySource: "file",
           nameConstraints: [{
             permitted: undefined,
             excluded,

@@ -47,6 +47,7 @@ const issuer = (notAfter: number) => ({
   subject: "CN=CA",
   sha256: "cd",
   keyType: "ecdsa-p256" as const,
+  keySource: "file" as const,
   nameConstraints: [],
   notBefore: 0,
   notAfter: notAfter + 1000 * day,

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { compromise } from "../../../operations/operator/CaCompromise.ts"
+import * as campaigns from "../../../operations/operator/CampaignRecords.ts"
 import { caStates } from "../../../operations/operator/CaState.ts"
 import * as crls from "../../../operations/operator/CrlRecords.ts"
 import { crlObject } from "../../../operations/operator/Objects.ts"
@@ -11,11 +12,16 @@ import { Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Declares the acts about the CAs of this service and their revocation lists. */
 
-const Ca = Schema.Struct({
+const caMembers = {
   issuer: Schema.String.annotate({ description: "The SHA-256 of its SubjectPublicKeyInfo, in hexadecimal." }),
   subject: Schema.optionalKey(Schema.String),
   sha256: Schema.optionalKey(Schema.String),
   keyType: Schema.optionalKey(Schema.String),
+  keySource: Schema.optionalKey(
+    Schema.Literals(["file", "pkcs11", "transit"]).annotate({
+      description: "Where its key is: in a file, in a PKCS#11 token, or in the Transit engine of a server."
+    })
+  ),
   notBefore: Schema.optionalKey(Time),
   notAfter: Schema.optionalKey(Time),
   chainNotAfter: Schema.optionalKey(
@@ -46,7 +52,23 @@ const Ca = Schema.Struct({
       "The state of the CA's revocation list. In the state stopped, nothing is revoked and no list is signed."
   }),
   trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why the list is stopped." }))
-}).annotate({ identifier: "Ca" })
+}
+
+const Ca = Schema.Struct(caMembers).annotate({ identifier: "Ca" })
+
+const ShownCa = Schema.Struct({
+  ...caMembers,
+  live: intOf("How many of its certificates are neither revoked nor expired."),
+  truncated: Schema.Boolean.annotate({
+    description: "The counting ended after five seconds, so more may be live. A command counts all."
+  })
+}).annotate({ identifier: "ShownCa" })
+
+/** Returns the names of the served profiles. */
+const served = Effect.map(
+  Configured.config,
+  ({ profiles }) => profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
+)
 
 /** Lists the CAs of the served profiles, and other CAs that have a stored revocation list. */
 export const listCas = act({
@@ -58,12 +80,37 @@ export const listCas = act({
   errors: [],
   run: () =>
     Effect.gen(function*() {
-      const { profiles } = yield* Configured.config
-      const served = profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
-      const items = (yield* crls.list(served)).map(crlObject)
+      const items = (yield* crls.list(yield* served)).map(crlObject)
       return { items, total: items.length, limit: items.length, offset: 0 }
     }),
   http: { route: "GET /api/cas" },
+  cli: {
+    command: "ca list",
+    help: "List the local CAs: what each does now, until when, and where its key is.",
+    example: "ca list",
+    needsConfig: () => true,
+    columns: (
+      { caState = "", chainNotAfter = "", issuance = "", issuer, keySource = "", profiles, state, subject = "" }
+    ) => ({
+      issuer,
+      subject,
+      profiles: profiles.join(" "),
+      issues: issuance,
+      until: chainNotAfter,
+      ca: caState,
+      key: keySource,
+      list: state
+    })
+  }
+})
+
+const { http: _, ...listing } = listCas
+
+/** Lists the revocation lists of the CAs. Over HTTP this is {@link listCas}. */
+const listCrls = act({
+  ...listing,
+  id: "listCrls",
+  does: "List the revocation lists of the CAs",
   cli: {
     command: "crl list",
     help: "List the local CAs and the state of their revocation lists.",
@@ -97,12 +144,35 @@ export const listCas = act({
   }
 })
 
+/** Shows a CA, and counts its certificates. */
+export const showCa = act({
+  id: "showCa",
+  does: "Show a CA, and count its live certificates",
+  access: "viewer",
+  input: { issuer: key("The CA's id, as ca list shows it.") },
+  output: ShownCa,
+  errors: ["not_found"],
+  run: ({ issuer }) =>
+    Effect.gen(function*() {
+      const ca = crlObject(yield* crls.show(yield* served, issuer))
+      const counted = yield* campaigns.preview(yield* Configured.config, yield* Acting.operator, { issuer })
+      return { ...ca, live: counted.matched, truncated: counted.truncated }
+    }),
+  http: { route: "GET /api/cas/{issuer}" },
+  cli: {
+    command: "ca show",
+    help: "Show a CA: what it does now, its dates, its key, its revocation list and how many certificates are live.",
+    example: "ca show ISSUER",
+    needsConfig: () => true
+  }
+})
+
 /** Declares a CA compromised. */
 export const compromiseCa = act({
   id: "compromiseCa",
   does: "Declare a CA compromised: revoke every certificate that it has signed, and store no more of them",
   access: "admin",
-  input: { issuer: key("The CA's id, as crl list shows it.") },
+  input: { issuer: key("The CA's id, as ca list shows it.") },
   output: Schema.Struct({
     issuer: Schema.String,
     isNew: Schema.Boolean.annotate({ description: "False if the CA was compromised already." })
@@ -115,10 +185,10 @@ export const compromiseCa = act({
     ),
   http: { route: "POST /api/cas/{issuer}/compromise", status: 202, isStepUp: true },
   cli: {
-    command: "crl compromised",
+    command: "ca compromise",
     help:
       "Declare a CA compromised: a worker revokes every certificate that it has signed with the reason cACompromise, and its profiles issue nothing until another CA issues.",
-    example: "crl compromised ISSUER",
+    example: "ca compromise ISSUER",
     confirm: ({ issuer }) =>
       Effect.succeed(
         `Revoke every certificate of the CA ${issuer}? Its profiles issue nothing until another CA issues. ` +
@@ -136,6 +206,9 @@ export const compromiseCa = act({
 export const authorityActs = noun({
   name: "authorities",
   description: "The CAs of this service and their revocation lists.",
-  commands: { crl: "Revocation lists of the local CAs." },
-  acts: [listCas, compromiseCa]
+  commands: {
+    ca: "The CAs of profiles: make, request, sign, take over, replace, try.",
+    crl: "Revocation lists of the local CAs."
+  },
+  acts: [listCas, listCrls, showCa, compromiseCa]
 })

@@ -1,10 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as crlRecords from "../../../operations/operator/CrlRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { compromiseCa, listCas } from "../../operator/acts/AuthorityActs.ts"
+import { compromiseCa, listCas, showCa } from "../../operator/acts/AuthorityActs.ts"
 import { looked, submitted } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
 import { forRole, moved, page } from "../Route.ts"
+import { rotationPlans } from "./Rotation.ts"
 
 /* The page about the CAs of this service and their revocation lists. */
 
@@ -34,6 +35,12 @@ export const authorityRoutes = (config: Config) => [
           { name, signer }
         ) => ({ name, backend: signer.backend }))
       })
+    })),
+  forRole("viewer")("GET", "/ui/authorities/{issuer}", (given) =>
+    Effect.gen(function*() {
+      const ca = yield* looked(showCa, given)
+      const { items } = yield* looked(listCas, given)
+      return page("authority", ca.subject ?? "A CA", { ca, plans: rotationPlans(ca, items) })
     })),
   forRole("admin")(
     "POST",

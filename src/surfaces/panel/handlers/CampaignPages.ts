@@ -47,6 +47,7 @@ export const campaignRoutes = (config: Config) => [
         rows: items,
         problem,
         isAdmin: given.sender.role === "admin",
+        issuer: query.get("issuer") ?? "",
         profiles: profilesOf(config),
         reasons: revocationReasons.map(({ name }) => name),
         list: listView(path, query, [], { total, limit: windowOf(query, config).limit, shown: items.length })

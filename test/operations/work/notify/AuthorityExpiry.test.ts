@@ -35,6 +35,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
   subject: `CN=${id}`,
   sha256: "cd",
   keyType: "ecdsa-p256",
+  keySource: "file",
   nameConstraints: [],
   notBefore: 0,
   notAfter: notAfter + 1000 * daySeconds,
