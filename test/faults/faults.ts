@@ -1,3 +1,4 @@
+import { campaignKilled } from "./Campaign.ts"
 import { clockJumps, clocksApart } from "./Clocks.ts"
 import { failedOver, restartedDatabase } from "./DatabaseServer.ts"
 import { killWhileDelivering, receiversAway } from "./Deliveries.ts"
@@ -18,6 +19,7 @@ import { starving } from "./Starving.ts"
 import { stopWorker } from "./Stop.ts"
 import { failedSyncs, slowSync } from "./Syncs.ts"
 import { takenOver } from "./TakeOver.ts"
+import { tokenAway } from "./TokenAway.ts"
 import { upgradedApart, upgradedWhole } from "./Upgrade.ts"
 
 /** Every fault. */
@@ -59,6 +61,8 @@ export const faults: ReadonlyArray<Fault> = [
   upgradedApart,
   upgradedWhole,
   takenOver,
+  tokenAway,
+  campaignKilled,
   ...starving,
   ...queueing
 ]

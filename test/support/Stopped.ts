@@ -27,6 +27,18 @@ const childrenOf = (parent: number): ReadonlyArray<number> =>
     pid > 0 && new RegExp(`^PPid:\\s*${parent}$`, "m").test(statusOf(pid))
   )
 
+const wordsOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1")
+  } catch {
+    return ""
+  }
+}
+
+/** Returns the id of the child of a process whose command line contains a text, or undefined if there is none. */
+export const childOf = (parent: number, text: string): number | undefined =>
+  childrenOf(parent).find((pid) => wordsOf(pid).includes(text))
+
 const statusOf = (pid: number): string => {
   try {
     return readFileSync(`/proc/${pid}/status`, "latin1")

@@ -24,6 +24,7 @@ export const modeNames = [
   "slow-disk",
   "standby",
   "start",
+  "token",
   "until-certificate"
 ] as const
 export type Mode = (typeof modeNames)[number]
@@ -95,6 +96,7 @@ Without one of these everything about issuances is measured, with one of these n
   --cluster           two acme and two worker processes beside one of all roles, on PostgreSQL
   --processes         2, 10 and 40 processes over one PostgreSQL: what grows with their number
   --standby           what waiting for a standby costs commits, with notifications and without, and issuances
+  --token             what a CA key in a PKCS#11 token (SoftHSM2) costs an issuance beside one in a file
   --slow-disk         issuances and the directory on SQLite, with syncs that take 0, 1, 3 and 10 ms longer
   --relay             what relaying to Pebble costs beside signing
   --notify            what it costs an issuance that somebody is told

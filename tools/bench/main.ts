@@ -35,6 +35,7 @@ import { measureSignIn, signInReport } from "./SignIn.ts"
 import { measureSlowDisk, slowDiskReport } from "./SlowDisk.ts"
 import { measureStandby, standbyReport } from "./StandbyCost.ts"
 import { measureStart, startReport } from "./Start.ts"
+import { measureTokenCost, tokenCostReport } from "./TokenCost.ts"
 import { measureUntilCertificate, untilReport } from "./Until.ts"
 
 /* `npm run bench` (see docs/bench.md). The program starts itself once more for each process that takes part. */
@@ -119,6 +120,7 @@ const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => P
   "slow-disk": shown(measureSlowDisk, slowDiskReport),
   standby: shown(measureStandby, standbyReport),
   start: shown(measureStart, (_, costs) => startReport(costs)),
+  token: shown(measureTokenCost, tokenCostReport),
   "until-certificate": shown(measureUntilCertificate, untilReport)
 }
 
