@@ -61,6 +61,7 @@ GRANT SELECT, INSERT, DELETE ON audit_chain TO acme_worker;
 GRANT SELECT, INSERT ON alternate_chains, campaign_samples TO acme_worker;
 GRANT SELECT, UPDATE ON compromised_issuers, campaigns TO acme_worker;
 GRANT SELECT, INSERT, UPDATE ON campaign_certificates, audit_chain_checks, audit_receivers TO acme_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON renewal_hours TO acme_worker;
 GRANT UPDATE (signature, key_id, signed_at) ON audit_chain TO acme_worker;
 
 -- What PostgreSQL only warns of is refused too.

@@ -44,6 +44,7 @@ import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../services/signing/ReadHooks.ts"
 import { RenewalAsks } from "../services/signing/RenewalAsks.ts"
+import { RenewalHours } from "../services/signing/RenewalHours.ts"
 import type { Signers } from "../services/signing/Signer.ts"
 import { Validator } from "../services/validation/Validator.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -91,6 +92,7 @@ export const kept = (roles: Roles, process?: number) =>
       AccountKeys.layer,
       AuditAllowance.layer,
       RenewalAsks.layer,
+      RenewalHours.layer,
       Passwords.layer(),
       ProfileStates.layer,
       SharedClock.layer

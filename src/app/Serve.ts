@@ -28,6 +28,7 @@ import { refuseEmptied } from "../operations/work/crl/Emptied.ts"
 import * as crl from "../operations/work/crl/ListPublication.ts"
 import { recover } from "../operations/work/Sweeps.ts"
 import { RenewalAsks } from "../services/signing/RenewalAsks.ts"
+import { RenewalHours } from "../services/signing/RenewalHours.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStateRows.ts"
@@ -188,6 +189,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, chil
   yield* watchProfiles(owner, Effect.map(Ref.get(current), ({ signers }) => signers))
   yield* supervised("lost_changes", watchLost)
   if (roles.has("acme")) yield* supervised("renewal_asks", (yield* RenewalAsks).keepWriting)
+  if (roles.has("worker")) yield* supervised("renewal_hours", (yield* RenewalHours).keepCounting)
   const { upkeep } = yield* Database
   if (upkeep !== undefined) yield* supervised("database_checkpoints", upkeep)
   const stop = runner === undefined ? Effect.succeed(0) : runner.stop

@@ -5,6 +5,7 @@ import { readStoredChain } from "../crypto/x509/Chain.ts"
 import { Malformed, NoSuchCertificate } from "../domain/AcmeError.ts"
 import { pollingSeconds, windowFor } from "../domain/Campaign.ts"
 import type { AccountId } from "../domain/Id.ts"
+import { hourSeconds, usualWindow } from "../domain/RenewalHour.ts"
 import { emit } from "../domain/words/Log.ts"
 import { currentSeconds } from "../engine/Time.ts"
 import { ReadHooks } from "../services/signing/ReadHooks.ts"
@@ -53,12 +54,8 @@ export const locate = Effect.fnUntraced(function*(profile: string, text: string)
 
 const daySeconds = 86_400
 
-/** Returns the window from two thirds to three quarters of the validity. The window lasts at least one second. */
-const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
-  const lifetime = notAfter - notBefore
-  const start = notBefore + Math.floor(lifetime * 2 / 3)
-  return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
-}
+/** Returns the window that follows from the validity alone. */
+const estimate = (leaf: NamedLeaf): RenewalWindow => ({ ...usualWindow(leaf), isRevoked: false })
 
 /** Returns a window that has already passed. It tells the client to renew at once. */
 const over = (now: number): RenewalWindow => ({ start: now - daySeconds, end: now, isRevoked: true })
@@ -80,14 +77,17 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
 type Located = Exclude<Effect.Success<ReturnType<typeof locate>>, OtherKey | string>
 
 /** Returns the window of a certificate that is not revoked and that no campaign matches. */
-const usualWindow = Effect.fnUntraced(function*(profile: string, found: Located) {
+const suggestedWindow = Effect.fnUntraced(function*(profile: string, found: Located) {
   const { renewalEnd: end, renewalStart: start, renewalUrl: explanationUrl } = found
   if (start !== undefined && end !== undefined) {
     const stored: RenewalWindow = { start, end, explanationUrl, isRevoked: false }
     return stored
   }
   const window = yield* suggested(profile, found.certificate)
-  return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false }
+  if (window !== undefined) return { ...window, isRevoked: false }
+  const { renewsAt } = found
+  if (renewsAt === undefined) return estimate(found.leaf)
+  return { start: renewsAt, end: renewsAt + hourSeconds, isRevoked: false }
 })
 
 /** If a client has asked within this time, another request is not recorded. It is less than a polling interval. */
@@ -130,7 +130,7 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
     return yield* new NoSuchCertificate({ isOtherKey })
   }
   if (found.revokedAt === undefined) {
-    const usual = yield* usualWindow(profile, found)
+    const usual = yield* suggestedWindow(profile, found)
     return found.campaigns === 0 ? usual : yield* inCampaigns(found, usual)
   }
   return over(yield* currentSeconds)

@@ -73,6 +73,13 @@ const order = Schema.Struct({
   )
 })
 
+const renewal = Schema.Struct({
+  spread: flag(
+    false,
+    "Renewal information asks clients to renew in the hour in which the fewest others do, between two thirds and three quarters of the life of a certificate. Otherwise in all of that time."
+  )
+})
+
 const challenge = Schema.Struct({
   enabled: words(
     ["http-01"],
@@ -248,6 +255,7 @@ export const Table = Schema.Struct({
   }),
   admin,
   order,
+  renewal,
   keys: Schema.Struct({
     blocklist_paths: texts(
       [],
@@ -347,6 +355,7 @@ export const Table = Schema.Struct({
         "false parks the profile: the profile is not served, its faults do not prevent a start, and its data stays."
       ),
       order,
+      renewal,
       limits,
       meta,
       signer,

@@ -56,6 +56,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ["SELECT INSERT", "alternate_chains campaign_samples"],
     ["SELECT UPDATE", "compromised_issuers campaigns"],
     ["SELECT INSERT UPDATE", "campaign_certificates audit_chain_checks audit_receivers"],
+    ["SELECT INSERT UPDATE DELETE", "renewal_hours"],
     ["UPDATE", "audit_chain.signature audit_chain.key_id audit_chain.signed_at"]
   ]
 }

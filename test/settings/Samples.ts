@@ -191,6 +191,7 @@ export const booleans: Record<string, boolean> = {
   "publish.enabled": false,
   "challenge.allow_loopback": false,
   "challenge.bypass": false,
+  "renewal.spread": false,
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,
   "signer.custom.supports_crl": false,

@@ -121,7 +121,7 @@ describe("the values of the configuration", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("can be overridden by a profile only in certificates, order, limits, meta, signer, challenge, filter, ipam, notify, account and eab", () => {
+  it("can be overridden by a profile only in certificates, order, renewal, limits, meta, signer, challenge, filter, ipam, notify, account and eab", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
@@ -136,11 +136,12 @@ describe("the values of the configuration", () => {
       "meta",
       "notify",
       "order",
+      "renewal",
       "signer"
     ])
     for (
       const [first = "", ...rest] of keys.filter(([section = ""]) =>
-        /^(certificates|order|meta|signer|challenge|filter|ipam|notify|account|eab)$/.test(section)
+        /^(certificates|order|renewal|meta|signer|challenge|filter|ipam|notify|account|eab)$/.test(section)
       )
     ) {
       assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))

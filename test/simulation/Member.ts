@@ -36,6 +36,7 @@ import { ProfileStates } from "../../src/services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
 import { RenewalAsks } from "../../src/services/signing/RenewalAsks.ts"
+import { RenewalHours } from "../../src/services/signing/RenewalHours.ts"
 import { Signers } from "../../src/services/signing/Signer.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
@@ -96,6 +97,7 @@ const kept = ({ config }: Installation) =>
     AccountKeys.layer,
     AuditAllowance.layer,
     RenewalAsks.layer,
+    RenewalHours.layer,
     ProfileStates.layer
   )
 

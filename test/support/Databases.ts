@@ -78,6 +78,7 @@ const tables = [
   "audit_chain",
   "audit_chain_checks",
   "audit_receivers",
+  "renewal_hours",
   "jobs",
   "workers",
   "nonces",

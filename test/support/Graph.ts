@@ -41,6 +41,7 @@ import { ProfileStates } from "../../src/services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
 import { RenewalAsks } from "../../src/services/signing/RenewalAsks.ts"
+import { RenewalHours } from "../../src/services/signing/RenewalHours.ts"
 import type { DirectSigner, Signer } from "../../src/services/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/services/signing/Signer.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
@@ -169,6 +170,7 @@ export const world = (script: Script = {}) =>
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     RenewalAsks.layer,
+    RenewalHours.layer,
     ProfileStates.layer,
     Notifier.layerNone,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),

@@ -111,13 +111,14 @@ export interface IssuedHere {
 export const issueTo = Effect.fnUntraced(function*(
   caller: Caller,
   names: ReadonlyArray<string>,
-  key: KeyObject = newPrivateKey()
+  key: KeyObject = newPrivateKey(),
+  under: Config = config
 ) {
   const { id: orderId } = yield* orderOf(caller, ...names)
   yield* sql("UPDATE authorizations SET status = 'valid' WHERE status = 'pending'")
   yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
   yield* finalize(caller, orderId, makeCsr({ names, key }).csr.toString("base64url"))
-  yield* work("signer_issue")
+  yield* workUnder(under, "signer_issue")
   const owned = { id: orderId, profile: caller.profile.name, accountId: caller.accountId }
   const { certificate: chain = "" } = (yield* certificates.certificate(owned)) ?? {}
   const leaf = new X509Certificate(chain)

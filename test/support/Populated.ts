@@ -97,7 +97,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       kind: "mutual",
       restricted: "1",
       validity_bound: "3600",
-      alternate_chains: `["${"ab".repeat(32)}"]`
+      alternate_chains: `["${"ab".repeat(32)}"]`,
+      renews_at: "7200"
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),
@@ -415,7 +416,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     failing_since: name === "http" ? "2" : undefined,
     error: name === "http" ? odd : undefined,
     lost_upto: name === "http" ? "50" : undefined
-  }))
+  })),
+  renewal_hours: [{ hour: "2", windows: "3" }]
 }
 
 /** How many rows {@link populate} writes. */

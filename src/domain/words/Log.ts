@@ -91,6 +91,7 @@ export const events = {
   order_replaces_rejected: warn("reason"),
   renewal_info_rejected: debug("reason"),
   renewal_asks_unwritten: warn("error"),
+  renewal_hours_unwritten: warn("error"),
   renewal_info_hook_failed: warn("error"),
   order_rejected: warn("reason", "identifiers"),
   order_finalize_queued: info("order_id"),

@@ -19,6 +19,7 @@ export const loops = {
   process_state: { isVital: true },
   profile_states: { isVital: false },
   renewal_asks: { isVital: false },
+  renewal_hours: { isVital: false },
   reload_refused: { isVital: false },
   stop_signal: { isVital: false }
 } as const satisfies Readonly<Record<string, LoopDeclaration>>

@@ -1,5 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { readCertificate } from "../../crypto/x509/Certificate.ts"
+import { readStoredChain } from "../../crypto/x509/Chain.ts"
 import { reopenCsr } from "../../crypto/x509/Csr.ts"
 import { boundedKind, kindOfOrder, rollingReloadSeconds } from "../../domain/CertificateKind.ts"
 import { OrderId } from "../../domain/Id.ts"
@@ -13,6 +15,8 @@ import type { Job } from "../../engine/queue/Job.ts"
 import { DeadlinePassed, Done, Failed, Retry } from "../../engine/queue/Outcome.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
+import { RenewalHours } from "../../services/signing/RenewalHours.ts"
+import type { Issued } from "../../services/signing/Signer.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
@@ -25,6 +29,13 @@ type Payload = PayloadOf<"signer_issue">
 
 /** The mounted profiles by their names. */
 export type Profiles = ReadonlyMap<string, ProfileConfig>
+
+/** Chooses the hour in which a certificate is to be renewed. Returns its start in epoch seconds. */
+const chosenHour = Effect.fnUntraced(function*({ chain, serial }: Issued) {
+  const leaf = readStoredChain(chain)?.leaf
+  const read = leaf === undefined ? undefined : Result.getOrUndefined(readCertificate(leaf))
+  return read === undefined ? undefined : yield* RenewalHours.use(({ choose }) => choose(read, serial))
+})
 
 /**
  * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
@@ -96,8 +107,9 @@ export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
     yield* transaction(inVain)
     return Failed(new DeadlinePassed())
   }
+  const renewsAt = profile.renewal.spread ? yield* chosenHour(signed.success) : undefined
   const commit = Effect.flatMap(
-    stored(payload, job, order, csr.success, signed.success),
+    stored(payload, job, order, csr.success, signed.success, renewsAt),
     (isStored) => isStored ? Effect.void : inVain
   )
   return Done({ commit, discarded: orphans.unlessStored(payload, signed.success) })

@@ -122,10 +122,10 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
 /**
  * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
  * certificate was stored. If the account or an authorization of the order ended in the meantime, the order becomes
- * `invalid` instead.
+ * `invalid` instead. `renewsAt` is when the hour of its renewal begins, in epoch seconds, if an hour was chosen.
  */
 export const stored = Effect.fnUntraced(
-  function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
+  function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued, renewsAt?: number) {
     const { alternates = [], chain, issuer, notAfter, serial } = signed
     const { id } = order
     const identifiers = namesOf(order)
@@ -138,6 +138,7 @@ export const stored = Effect.fnUntraced(
       certSerial: serial,
       certPubkey: csr.spki,
       certNotAfter: notAfter,
+      renewsAt,
       issuer
     }, {
       event: "certificate_issued",

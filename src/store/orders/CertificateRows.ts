@@ -25,10 +25,12 @@ const bySerialStatement = statement({
     renewalStart: nullable(int),
     renewalEnd: nullable(int),
     renewalUrl: nullable(text()),
+    renewsAt: nullable(int),
     campaigns: int
   },
   sql: () =>
     `SELECT ${issuedColumns}, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl",
+       renews_at AS "renewsAt",
        (SELECT count(*) FROM campaign_certificates c WHERE c.order_id = orders.id AND c.left_at IS NULL) AS "campaigns"
      FROM orders LEFT JOIN upstream_orders ON order_id = id
      WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`

@@ -27,12 +27,16 @@ const together = statement({
      SELECT id FROM issued`
 })
 
+const absent = { issuer: undefined, renewsAt: undefined }
+
 const alone = statement({ name: "order_issue", params: certificateParams, row, only: "sqlite", sql: issuing })
 
 /** A certificate and its order. */
-export interface StoredCertificate extends Omit<ValuesOf<typeof certificateParams>, "issuer"> {
+export interface StoredCertificate extends Omit<ValuesOf<typeof certificateParams>, "issuer" | "renewsAt"> {
   /** The id of the CA of this service that signed the certificate. Absent if another party signed it. */
   readonly issuer?: string | undefined
+  /** When the hour begins in which it should be renewed, in epoch seconds. Absent if its life alone says when. */
+  readonly renewsAt?: number | undefined
 }
 
 /**
@@ -47,12 +51,12 @@ export const issue = (
   Effect.gen(function*() {
     const { dialect } = yield* Database
     if (dialect === "sqlite") {
-      const stored = yield* first(alone, { issuer: undefined, ...certificate })
+      const stored = yield* first(alone, { ...absent, ...certificate })
       if (stored !== undefined) yield* audit.insert(record)
       return stored
     }
     const millis = yield* currentMillis
-    const stored = yield* first(together, { ...audit.valuesOf(record, millis), issuer: undefined, ...certificate })
+    const stored = yield* first(together, { ...audit.valuesOf(record, millis), ...absent, ...certificate })
     if (stored !== undefined) yield* audit.told(record, millis)
     return stored
   })

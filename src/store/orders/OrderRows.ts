@@ -184,6 +184,8 @@ export const certificateParams = {
   certSerial: name(),
   certPubkey: bytes,
   certNotAfter: int,
+  /** When the hour begins in which the certificate should be renewed, in epoch seconds. */
+  renewsAt: nullable(int),
   /** The id of the CA of this service that signed the certificate. */
   issuer: nullable(name())
 }
@@ -194,7 +196,7 @@ export const certificateParams = {
  */
 export const issuing = ({ checked, dialect }: Fragments): string =>
   `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
-     cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
+     cert_pubkey = :certPubkey, cert_not_after = :certNotAfter, renews_at = :renewsAt
    WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} AND ${everyNameProved}
      AND ${accountValid}
      AND ${unburnt(":certPubkey", dialect)}

@@ -82,7 +82,8 @@ export const tables: ReadonlyArray<Table> = [
     kind: "text",
     restricted: "int",
     validity_bound: "int",
-    alternate_chains: "text"
+    alternate_chains: "text",
+    renews_at: "int"
   }),
   table("alternate_chains", "id", { id: "text", chain: "text" }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
@@ -347,5 +348,6 @@ export const tables: ReadonlyArray<Table> = [
     failing_since: "int",
     error: "text",
     lost_upto: "int"
-  })
+  }),
+  table("renewal_hours", "hour", { hour: "int", windows: "int" })
 ]

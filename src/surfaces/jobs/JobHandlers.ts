@@ -30,6 +30,7 @@ import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasReminders } from "../../services/notify/NotifyRoutes.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { longestWait as longestRevocationWait } from "../../services/signing/relay/Relay.ts"
+import type { RenewalHours } from "../../services/signing/RenewalHours.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
@@ -46,7 +47,7 @@ import { renewalHandler } from "./RenewalHandler.ts"
  * The services that the handlers get from the process. Services that depend on a configuration are provided when the
  * handlers are made.
  */
-type Needs = Database | Entropy | Notifier | Queue
+type Needs = Database | Entropy | Notifier | Queue | RenewalHours
 
 const daySeconds = 86_400
 const hourSeconds = 3600

@@ -159,6 +159,7 @@ export const own = words(`
   notify_expiry_unused
   notify_names_omitted
   renewal_asks_unwritten
+  renewal_hours_unwritten
   notify_tested
   leaf_usages_differ
   order_extensions_not_granted
