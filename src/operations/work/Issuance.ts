@@ -12,7 +12,7 @@ import type { PayloadOf } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { count } from "../../domain/words/Series.ts"
 import type { Job } from "../../engine/queue/Job.ts"
-import { DeadlinePassed, Done, Failed, Retry } from "../../engine/queue/Outcome.ts"
+import { DeadlinePassed, Done, Failed, Reschedule, Retry } from "../../engine/queue/Outcome.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import { RenewalHours } from "../../services/signing/RenewalHours.ts"
@@ -30,6 +30,12 @@ type Payload = PayloadOf<"signer_issue">
 /** The mounted profiles by their names. */
 export type Profiles = ReadonlyMap<string, ProfileConfig>
 
+/**
+ * Returns for how many seconds an order waits for a CA that is away, if it has waited for `waited` seconds. Such
+ * attempts are not counted, because the order is not the reason of the failure.
+ */
+const awaySeconds = (waited: number): number => Math.min(60, Math.max(5, Math.floor(waited / 2)))
+
 /** Chooses the hour in which a certificate is to be renewed. Returns its start in epoch seconds. */
 const chosenHour = Effect.fnUntraced(function*({ chain, serial }: Issued) {
   const leaf = readStoredChain(chain)?.leaf
@@ -40,7 +46,7 @@ const chosenHour = Effect.fnUntraced(function*({ chain, serial }: Issued) {
 /**
  * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
  * account and all its authorizations must be valid. This is checked before the signing, and again in the write that
- * stores the certificate.
+ * stores the certificate. While the CA is away, the order waits until it would have expired.
  */
 export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
@@ -85,7 +91,7 @@ export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
       case "ProfileNotMounted":
         return Retry(new ProfileNotServed({ profile: payload.profile }))
       case "SigningFailed": {
-        const { cause, detail, isTimedOut, made } = signed.failure
+        const { cause, detail, isAway = false, isTimedOut, made } = signed.failure
         yield* count("acme_svc_signer_failures_total", {
           profile: payload.profile,
           cause: isTimedOut === true ? "script_timeout" : cause
@@ -96,6 +102,11 @@ export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
         }
         // The certificate of another attempt would have the same fault.
         const failed = new SignerFailed({ cause, detail })
+        if (isAway) {
+          const now = yield* currentSeconds
+          const isOver = now >= order.createdAt + profile.order.validity_seconds
+          return isOver ? Failed(failed) : Reschedule(now + awaySeconds(now - job.createdAt), { failure: failed })
+        }
         return cause === "chain_rejected" || cause === "lint_failed" ? Failed(failed) : Retry(failed)
       }
     }

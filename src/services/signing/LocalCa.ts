@@ -109,7 +109,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
     return {
       issue: (request) =>
         Effect.flatMap(
-          Effect.mapError(issuing, ({ detail }) => new SigningFailed({ cause: "signer_failed", detail })),
+          Effect.mapError(issuing, ({ detail }) => new SigningFailed({ cause: "signer_failed", detail, isAway: true })),
           ({ issue }) => issue(request)
         ),
       trouble: Effect.matchEffect(issuing, {

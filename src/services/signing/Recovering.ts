@@ -20,7 +20,11 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
   let failure = first
   let triedAt: number | undefined
   const failed = Effect.suspend(() =>
-    new SigningFailed({ cause: "signer_failed", detail: `the signer of the profile cannot be used: ${failure.detail}` })
+    new SigningFailed({
+      cause: "signer_failed",
+      detail: `the signer of the profile cannot be used: ${failure.detail}`,
+      isAway: !relays
+    })
   )
   const trouble = Effect.gen(function*() {
     if (made !== undefined) return made.trouble === undefined ? undefined : yield* made.trouble

@@ -61,6 +61,8 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly detail: string
   /** Whether the program was killed at its time limit. */
   readonly isTimedOut?: boolean
+  /** Whether the CA of this service or its key is away, so that the profile is degraded until it is back. */
+  readonly isAway?: boolean
   /** The suffix of the problem type. Present if the refusal is definite or is `rateLimited`. */
   readonly problemType?: string
   /** What an upstream reports about individual names of the order. */

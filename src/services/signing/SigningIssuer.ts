@@ -94,7 +94,8 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
         yield* emit("local_ca_issuer_expired", { issuer: ca.issuerId })
         return yield* new SigningFailed({
           cause: "signer_failed",
-          detail: "the CA certificate, or one above it, has expired"
+          detail: "the CA certificate, or one above it, has expired",
+          isAway: true
         })
       }
       const { discardedRequest, notAfter, notBefore } = window.success
@@ -118,7 +119,7 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
       }
       const der = yield* Effect.mapError(
         leafIssuer.build(leafRequest),
-        ({ detail }) => new SigningFailed({ cause: "signer_failed", detail })
+        ({ detail }) => new SigningFailed({ cause: "signer_failed", detail, isAway: true })
       )
       const check = lintLeaf(der, { issuer: lintIssuer, request: leafRequest })
       if (check !== undefined) {

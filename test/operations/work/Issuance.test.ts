@@ -60,6 +60,7 @@ const profile = profileOf(config)
 const bypassing = configOf("[challenge]\nbypass = true")
 
 let hostRuns = 0
+let isAway = true
 
 const refuses = (error: ChallengeRefused["error"]) => () =>
   new ChallengeRefused({ error, reason: "connect_failed", detail: "planted detail" })
@@ -971,6 +972,40 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           { issue: () => new SigningFailed({ cause, detail: "the leaf failed the check serial" }) }
         )
       }
+
+      test(
+        "waits while the CA is away, without counting the attempts, and ends when the order would have expired",
+        () =>
+          Effect.gen(function*() {
+            isAway = true
+            const { caller, id } = yield* readyOrder("a.example")
+            const late = yield* readyOrder("b.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            for (let minute = 0; minute < 90; minute++) {
+              yield* TestClock.adjust("1 minute")
+              yield* work
+            }
+            assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
+            assert.isBelow(eventsOf(records).filter((event) => event === "order_finalize_issuance_failed").length, 100)
+            const [row] = yield* column("SELECT last_error FROM jobs")
+            assert.include(String(row), "the token is away")
+            isAway = false
+            yield* TestClock.adjust("1 minute")
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            isAway = true
+            yield* finalize(late.caller, late.id, csrText("b.example"))
+            yield* TestClock.adjust("7 days")
+            yield* work
+            assert.strictEqual((yield* orders.find(late.caller, late.id)).status, "invalid")
+          }),
+        {
+          issue: (request) =>
+            isAway
+              ? new SigningFailed({ cause: "signer_failed", detail: "the token is away", isAway: true })
+              : signsAtOnce(request)
+        }
+      )
 
       test(
         "counts a program that is killed separately at each attempt",
