@@ -35,12 +35,19 @@ export interface KeyCost {
 }
 
 const profileText = (more: string): string =>
-  `[profiles.default.signer.local_ca]\nkey_type = "${keyType}"\n\n[profiles.token]\nenabled = true\n\n[profiles.token.signer.local_ca]\nkey_type = "${keyType}"\n`
-  + `cert_path = "token.pem"\nkey_path = "token.key"\n${more}`
+  [
+    `[profiles.default.signer.local_ca]`,
+    `key_type = "${keyType}"`,
+    `[profiles.token.signer.local_ca]`,
+    `key_type = "${keyType}"`,
+    `cert_path = "token.pem"`,
+    `crl_path = "token.crl"`,
+    more
+  ].join("\n")
 
 /** Makes the CAs of both profiles, and moves the key of the second one into a new token. */
 const prepared = (common: { readonly databaseUrl: string; readonly synchronous: Options["synchronous"] }) => {
-  const directory = configured(temporaryDirectory(), profileText(""))
+  const directory = configured(temporaryDirectory(), profileText(`key_path = "token.key"`))
   runCommand({ ...common, directory, nodeWords: [] }, ["init"])
   const { env: variables, toml } = makeToken(directory, join(directory, "token.key"))
   configured(directory, profileText(`key_source = "pkcs11"\n\n[profiles.token.signer.local_ca.pkcs11]\n${toml}`))
