@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { chmodSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -167,6 +168,32 @@ describe("ca rotate", () => {
         "2 valid certificate(s) of profile web have a URL without {issuer}, the last until 2026-01-31T00:00:00Z"
       )
       yield* succeeds(place, ...rotate, "--lists-mixed")
+    }))
+
+  test("undoes nothing that another command has written at the same moment", () =>
+    Effect.gen(function*() {
+      const place = yield* newPlace()
+      const names = ["one", "two", "three", "four"]
+      for (const name of names) {
+        const ca = foreignCa({ name })
+        put(place, `${name}.pem`, ca.certificatePem)
+        put(place, `${name}.key`, keyPem(ca.key))
+      }
+      // Each waits for the lock of the file.
+      const ended = yield* TestClock.withLive(Effect.forEach(
+        names,
+        (name, index) =>
+          place.run(["ca", "rotate", "--to", `${name}.pem`, "--at", `2030-03-0${index + 1}T07:00:00Z`, "--write"]),
+        { concurrency: "unbounded" }
+      ))
+      const written = names.filter((_, index) => ended[index]?.code === 0)
+      assert.isAtLeast(written.length, 1)
+      for (const name of written) assert.include(configOf(place), `.others.${name}]`)
+      for (const { code, err } of ended) {
+        if (code !== 0) {
+          assert.match(err, /has been changed meanwhile. Run the command again.|issues at .* by its own time/)
+        }
+      }
     }))
 
   test("does not write through a link, and says what to do", () =>

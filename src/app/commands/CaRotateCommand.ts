@@ -6,7 +6,8 @@ import { Entropy } from "../../crypto/Entropy.ts"
 import { issuingAt } from "../../domain/IssuerState.ts"
 import { everyRole } from "../../domain/Role.ts"
 import { hiddenIn } from "../../engine/HiddenText.ts"
-import { said } from "../../engine/host/KeyFile.ts"
+import { readTextFile, said } from "../../engine/host/KeyFile.ts"
+import { withLockFile } from "../../engine/host/LockFile.ts"
 import { rewriteFile } from "../../engine/host/RewrittenFile.ts"
 import { currentSeconds, parseRfc3339, rfc3339 } from "../../engine/Time.ts"
 import { hasSharedUrl, sharedUrls } from "../../operations/operator/authority/SharedUrls.ts"
@@ -57,14 +58,29 @@ const localCaWith = (loaded: Loaded, profile: string, text: string) =>
     return found?.signer.local_ca ?? (yield* cannot(`Profile ${profile} is not in ${loaded.file.path}.`))
   })
 
-const write = ({ file: { path } }: Loaded, content: string) =>
+/**
+ * Replaces the content of the configuration file. Fails if the file has changed since it was read, so that of two
+ * commands at the same moment none undoes what the other has written.
+ */
+const write = ({ file: { path, text } }: Loaded, content: string) =>
   Effect.gen(function*() {
     const entropy = yield* Entropy
-    yield* Effect.mapError(
-      rewriteFile({ path, content, suffix: yield* entropy.token }),
-      (error) =>
-        cannot(`${path} cannot be changed: ${said(error)}. Write it as this command prints it without --write.`)
+    const suffix = yield* entropy.token
+    const isWritten = yield* withLockFile(
+      `${path}.lock`,
+      Effect.gen(function*() {
+        if ((yield* readTextFile(path)).text !== text) return false
+        yield* rewriteFile({ path, content, suffix })
+        return true
+      })
+    ).pipe(
+      Effect.catchTags({
+        FileUnusable: (error) =>
+          cannot(`${path} cannot be changed: ${said(error)}. Write it as this command prints it without --write.`),
+        LockUnavailable: ({ message }) => cannot(`${path} cannot be changed: ${message}.`)
+      })
     )
+    if (!isWritten) return yield* cannot(`${path} has been changed meanwhile. Run the command again.`)
   })
 
 /** Refuses a change after which verifiers of existing certificates would read the list of another CA. */
