@@ -342,7 +342,8 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
     restart: async (next = build) => {
       await stop()
       build = next
-      earlier.push(...run.records)
+      // A long run has more records than a call may have arguments.
+      for (const record of run.records) earlier.push(record)
       await start()
     },
     dispose: async () => {
