@@ -21,6 +21,7 @@ import type { Section } from "../services/notify/NotifyRoutes.ts"
 import { sectionsOf } from "../services/notify/NotifyRoutes.ts"
 import { serverOf } from "../services/notify/Post.ts"
 import { remoteInventory } from "../services/policy/Policies.ts"
+import { casOf } from "../services/signing/ConfiguredCas.ts"
 import { updateServerOf } from "../services/signing/relay/Relay.ts"
 import { isRemote, tryKey } from "../services/signing/RemoteCa.ts"
 import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
@@ -237,18 +238,19 @@ const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Tri
     return [trial(`${at}.custom.script_path`, signer.custom.script_path, refused("programs are not run", true))]
   }
   if (signer.backend === "local_ca") {
-    const { local_ca } = signer
-    if (!isRemote(local_ca)) return []
-    const { key_source, pkcs11, transit } = local_ca
-    const what = key_source === "pkcs11"
-      ? `${pkcs11.token_label || `slot ${pkcs11.slot_id}`} of ${pkcs11.module_path}`
-      : `${transit.mount}/${transit.key} of ${transit.address}`
-    const does = key_source === "pkcs11" ? "logs in" : "shows the key"
-    return [trial(
-      `${at}.local_ca.${key_source}`,
-      what,
-      Effect.as(tryKey(local_ca), `${does}; the key fits the certificate; nothing was signed`)
-    )]
+    return casOf(signer.local_ca).flatMap(({ name, settings }) => {
+      if (!isRemote(settings)) return []
+      const { key_source, pkcs11, transit } = settings
+      const what = key_source === "pkcs11"
+        ? `${pkcs11.token_label || `slot ${pkcs11.slot_id}`} of ${pkcs11.module_path}`
+        : `${transit.mount}/${transit.key} of ${transit.address}`
+      const does = key_source === "pkcs11" ? "logs in" : "shows the key"
+      return [trial(
+        `${at}.local_ca.${name === undefined ? "" : `others.${name}.`}${key_source}`,
+        what,
+        Effect.as(tryKey(settings), `${does}; the key fits the certificate; nothing was signed`)
+      )]
+    })
   }
   const { challenge_strategy, dns01 } = signer.relay
   return [

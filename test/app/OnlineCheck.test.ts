@@ -10,6 +10,7 @@ import { freshPostgresUrl } from "../support/Databases.ts"
 import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { startDnsUpdateServer } from "../support/DnsUpdateServer.ts"
 import { through } from "../support/Forwarder.ts"
+import { foreignCa } from "../support/LocalCa.ts"
 import { mailServer } from "../support/MailServer.ts"
 import { freePort } from "../support/Ports.ts"
 import { fine, receiver } from "../support/Receiver.ts"
@@ -351,6 +352,26 @@ resolver = "${name.address}"
         "failed: does not hear what is sent at database.url: let it lead past a proxy that pools transactions"
       ])
     }).pipe(Effect.scoped))
+
+  it.live("tries the keys of all CAs of a profile, each by its place in the configuration", () =>
+    Effect.gen(function*() {
+      const ca = foreignCa({ name: "Next" })
+      const { directory, run } = freshPlace((at) =>
+        `${minimalConfig}[profiles.default.signer.local_ca]\ncert_path = "${at}/ca.pem"\nkey_path = "${at}/ca.key"\n` +
+        `[profiles.default.signer.local_ca.others.next]\ncert_path = "${at}/next.pem"\nstate = "retired"\n` +
+        `key_source = "transit"\n[profiles.default.signer.local_ca.others.next.transit]\n` +
+        `address = "http://127.0.0.1:1"\nkey = "next"\ntoken_file = "${at}/token"\n`
+      )
+      writeFileSync(join(directory, "next.pem"), ca.certificatePem)
+      writeFileSync(join(directory, "token"), "secret\n", { mode: 0o600 })
+      const { code, err, out } = yield* run(["config", "check", "--online"], {
+        env: { ACME_SVC_SERVER__BIND_ADDRESS: "127.0.0.1:0" }
+      })
+      assert.strictEqual(code, 1, err)
+      const row = rowsOf(out).get("profiles.default.signer.local_ca.others.next.transit") ?? out
+      assert.match(row, /^failed: .*ECONNREFUSED/)
+      assert.notInclude(out + err, "secret")
+    }))
 
   it.live("tries no address if the flag --online is absent", () =>
     Effect.gen(function*() {
