@@ -54,7 +54,7 @@ export class Delays {
 
   /**
    * Checks the jobs if a check is due. `calmClock` returns the time on which all clocks agree. While the clocks
-   * disagree, every wait is measured from its beginning.
+   * disagree, or nobody runs jobs, it returns undefined, and every wait begins anew.
    */
   look(now: number, calmClock: () => number | undefined): void {
     // Uncommitted rows are not checked.

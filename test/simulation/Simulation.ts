@@ -18,6 +18,7 @@ import { Grants } from "./Grants.ts"
 import { Holds, mayBegin } from "./Holds.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
+import type { Process } from "./Machine.ts"
 import { Machine } from "./Machine.ts"
 import type { Installation, Member } from "./Member.ts"
 import { startMember } from "./Member.ts"
@@ -208,6 +209,9 @@ ${receiversToml}`)
     scope
   ))
   const delays = new Delays(store, violated)
+  /** The processes that have begun to run jobs. The start of a worker is not a wait of its jobs. */
+  const runners = new Set<Process>()
+  const isWorking = () => [...runners].some(({ isAlive }) => isAlive)
   const installation: Installation = {
     seed,
     config,
@@ -219,6 +223,7 @@ ${receiversToml}`)
     receivers: new Receivers({ machine, random: random("receivers"), world, facts }),
     logged: (process, { event, fields }) => {
       machine.note(`${process.name} ${event}`)
+      if (event === "job_runner_started") runners.add(process)
       if (event === "certificate_orphaned") judge.told(String(fields["cert_serial"]))
       const error = String(fields["error"])
       if (records.includes(event) && !error.includes(plantedDefect)) {
@@ -330,7 +335,7 @@ ${receiversToml}`)
   }
 
   const between = () => {
-    delays.look(machine.now, () => weather.calmClock())
+    delays.look(machine.now, () => isWorking() ? weather.calmClock() : undefined)
     holds.look(machine.now, weather.calmClock() !== undefined && !weather.isLate())
     weather.between()
   }
