@@ -107,7 +107,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   campaign: "Campaigns, which ask clients to replace certificates",
   nonce: "Nonces of the ACME protocol",
   audit: "The audit trail",
-  ca: "The CA of a profile: make, request, sign, take over, replace, try",
+  ca: "The CAs of profiles: list, make, request, sign, take over, replace, try",
   crl: "Revocation lists of the local CAs",
   jobs: "Jobs in the queue",
   worker: "Processes of the service",

@@ -24,9 +24,11 @@ const sinceStatement = statement({
 
 const removeStatement = statement({
   name: "renewal_hours_remove",
-  params: { hour: int },
+  params: { hour: int, limit: int },
   row: {},
-  sql: () => `DELETE FROM renewal_hours WHERE hour < :hour`
+  sql: () =>
+    `DELETE FROM renewal_hours WHERE hour IN
+       (SELECT hour FROM renewal_hours WHERE hour < :hour ORDER BY hour LIMIT :limit)`
 })
 
 /** Adds windows to hours: pairs of an hour and a number, at most one for each hour. */
@@ -35,5 +37,7 @@ export const add = (counts: ReadonlyArray<readonly [hour: number, windows: numbe
 /** Returns how many windows begin in each hour, from an hour on. Hours without windows are absent. */
 export const since = (hour: number) => all(sinceStatement, { hour })
 
-/** Removes the hours before an hour. */
-export const removeBefore = (hour: number) => run(removeStatement, { hour })
+const removedAtOnce = 1000
+
+/** Removes hours before an hour, the first ones first, at most a thousand. */
+export const removeBefore = (hour: number) => run(removeStatement, { hour, limit: removedAtOnce })

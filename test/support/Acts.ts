@@ -258,7 +258,7 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       },
       api: ({ id }) => ["POST", `/api/cas/${id}/compromise`, step],
       panel: ({ id }) => [`/ui/authorities/${id}/compromise`, step],
-      cli: ({ id }) => ["crl", "compromised", id, "--yes"],
+      cli: ({ id }) => ["ca", "compromise", id, "--yes"],
       rows: ["authority_compromised"],
       records: ["admin_authority_compromised"]
     },

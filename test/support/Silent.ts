@@ -134,6 +134,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "campaign end",
     "campaign confirm",
     "ca compromise",
+    "crl list",
     "crl import",
     "crl raise",
     "crl revoke",

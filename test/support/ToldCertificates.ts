@@ -83,7 +83,7 @@ export const certificateWays: ReadonlyArray<Way> = [
       const issued = await stage.issued(await stage.account("doomed"), ["doomed.example"])
       const { items } = JSON.parse(await stage.command("crl", "list", "--json")) as CrlList
       const { issuer = "" } = items.find(({ profiles }) => profiles.includes("doomed")) ?? {}
-      const act = () => stage.command("crl", "compromised", issuer, "--yes")
+      const act = () => stage.command("ca", "compromise", issuer, "--yes")
       return only(await stage.telling(act, () => [revocation(issued, 2, "")]))
     }
   },

@@ -234,7 +234,7 @@ export const playRotation = async (
         })
       }
       const id = issuerIdOf(join(directory, "ca.pem"))
-      say(await run(directory, "crl", "compromised", id, "--yes"))
+      say(await run(directory, "ca", "compromise", id, "--yes"))
       for (const client of asking) {
         const one = kept.get(client)
         if (one === undefined) continue

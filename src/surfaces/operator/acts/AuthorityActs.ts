@@ -207,7 +207,7 @@ export const authorityActs = noun({
   name: "authorities",
   description: "The CAs of this service and their revocation lists.",
   commands: {
-    ca: "The CAs of profiles: make, request, sign, take over, replace, try.",
+    ca: "The CAs of profiles: list, make, request, sign, take over, replace, try.",
     crl: "Revocation lists of the local CAs."
   },
   acts: [listCas, listCrls, showCa, compromiseCa]
