@@ -50,6 +50,7 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
     spanEvents: logging.span_events,
     flatten: logging.json_format && logging.flatten_event,
     colours: logging.ansi && wantsColour(flags.color, output, streams.env),
+    briefRequests: output.isTerminal && !logging.json_format,
     isShared: streams.isShared === true,
     write: output.write
   }

@@ -17,6 +17,8 @@ export interface SinkOptions {
   /** Whether the fields of the event are at the top level of a record. This matters only with `json`. */
   readonly flatten: boolean
   readonly colours: boolean
+  /** Whether a request is one short line, so that what a person has to read stays on the screen. Not with `json`. */
+  readonly briefRequests: boolean
   /**
    * Whether other processes write to the same stream. Then no write is longer than what a pipe takes as a whole, so that
    * lines of different processes do not mix.
@@ -114,17 +116,45 @@ const pairs = (values: { readonly [name: string]: unknown }): string =>
   )
     .join(" ")
 
-const renderHuman = (record: LogRecord, coloured: boolean): string => {
+/** How many characters of a request the short form shows. */
+const briefLength = 100
+
+/**
+ * Renders the record of a request in a short form: the time of day, the level if it is not `info`, the status, the
+ * request, and the milliseconds. The id is there if the request failed, because it leads to the cause.
+ */
+const renderRequest = (record: LogRecord, level: string): string => {
+  const { latency_ms, status } = record.fields
+  const { client_ip, method, request_id, uri } = record.span
+  const asked = method === undefined ? `no request, from ${String(client_ip)}` : `${String(method)} ${String(uri)}`
+  const shown = asked.length > briefLength ? `${asked.slice(0, briefLength)}…` : asked
+  return [
+    `${new Date(record.at).toISOString().slice(11, 19)}Z`,
+    ...record.level === "info" ? [] : [level.trimEnd()],
+    String(status),
+    escapeHidden(shown),
+    `${String(latency_ms)} ms`,
+    ...Number(status) >= 400 && request_id !== undefined ? [escapeHidden(String(request_id))] : []
+  ].join(" ")
+}
+
+const renderHuman = (
+  record: LogRecord,
+  { briefRequests, colours: coloured }: Pick<SinkOptions, "briefRequests" | "colours">
+): string => {
   const { event, ...rest } = bounded(record)
   const level = record.level.toUpperCase().padEnd(5)
   const shown = coloured ? `\u001b[${colours[record.level]}m${level}\u001b[0m` : level
+  if (briefRequests && event === "request_completed") return renderRequest(record, shown)
   return [new Date(record.at).toISOString(), shown, String(event), pairs(rest), pairs(record.span)]
     .filter((part) => part !== "").join(" ")
 }
 
 /** Renders one record as one line, without the line end. */
-const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
-  options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
+const render = (
+  record: LogRecord,
+  options: Pick<SinkOptions, "briefRequests" | "colours" | "flatten" | "json">
+): string => options.json ? renderJson(record, options.flatten) : renderHuman(record, options)
 
 /** How many octets a pipe takes as a whole, whoever else writes to it (`PIPE_BUF` of Linux). */
 const wholeBytes = 4096

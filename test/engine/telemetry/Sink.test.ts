@@ -8,6 +8,7 @@ import { PassThrough } from "node:stream"
 import { text as readAll } from "node:stream/consumers"
 import { assert, describe } from "vitest"
 import { emit } from "../../../src/domain/words/Log.ts"
+import { accessWeight } from "../../../src/engine/http/Message.ts"
 import { withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
 import type { Span } from "../../../src/engine/telemetry/EventLog.ts"
 import { parseFilter } from "../../../src/engine/telemetry/LogFilter.ts"
@@ -21,6 +22,7 @@ const human = {
   spanEvents: "none" as const,
   flatten: false,
   colours: false,
+  briefRequests: false,
   isShared: false
 }
 const json = { ...human, json: true }
@@ -234,6 +236,31 @@ describe("records for people", () => {
         "user_agent",
         "request_id"
       ])
+    }))
+
+  it.effect("are short for requests on a terminal, with the id of a request that failed", () =>
+    Effect.gen(function*() {
+      const answered = (status: number, more: Span = {}) =>
+        withinSpan(
+          { request_id: "r1", client_ip: "192.0.2.1", method: "GET", uri: "/a", version: "HTTP/1.1", ...more },
+          0,
+          emit("request_completed", { status, latency_ms: 3 }, accessWeight(status))
+        )
+      const brief = { ...human, briefRequests: true }
+      assert.strictEqual(yield* lineOf(brief, answered(200)), "00:00:00Z 200 GET /a 3 ms")
+      assert.strictEqual(yield* lineOf(brief, answered(404)), "00:00:00Z 404 GET /a 3 ms r1")
+      assert.strictEqual(yield* lineOf(brief, answered(500)), "00:00:00Z WARN 500 GET /a 3 ms r1")
+      const odd = yield* lineOf(
+        { ...brief, colours: true },
+        answered(500, { uri: "/\u001b[31m", request_id: "\u0007" })
+      )
+      assert.strictEqual(odd, "00:00:00Z \u001b[33mWARN \u001b[0m 500 GET /\\u001b[31m 3 ms \\u0007")
+      const long = yield* lineOf(brief, answered(200, { uri: `/${"a".repeat(500)}` }))
+      assert.strictEqual(long, `00:00:00Z 200 GET /${"a".repeat(95)}… 3 ms`)
+      const none = withinSpan({ client_ip: "192.0.2.1" }, 0, emit("request_completed", { status: 400, latency_ms: 0 }))
+      assert.strictEqual(yield* lineOf(brief, none), "00:00:00Z 400 no request, from 192.0.2.1 0 ms")
+      assert.match(yield* lineOf(brief, failed("x")), / WARN {2}worker_presence_failed /)
+      assert.match(yield* lineOf(human, answered(200)), / INFO {2}request_completed .*uri=\/a/)
     }))
 
   it.effect("use colour only for the level", () =>
