@@ -42,7 +42,8 @@ GRANT UPDATE (asked_at) ON campaign_certificates TO acme_front;
 -- `serve --role admin`.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, eab_keys, upstream_orders,
-  admin_users, admin_sessions, admin_recovery_codes, api_tokens, login_attempts, login_failures TO acme_admin;
+  admin_users, admin_sessions, admin_recovery_codes, admin_password_links, api_tokens, login_attempts,
+  login_failures TO acme_admin;
 GRANT SELECT, INSERT ON revocations, burnt_keys, compromised_issuers TO acme_admin;
 GRANT SELECT, INSERT, UPDATE ON campaigns TO acme_admin;
 GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates, audit_chain,
@@ -55,7 +56,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
   reminded_addresses, login_attempts, login_failures TO acme_worker;
 GRANT SELECT ON eab_keys TO acme_worker;
 GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_worker;
-GRANT SELECT, DELETE ON admin_sessions TO acme_worker;
+GRANT SELECT, DELETE ON admin_sessions, admin_password_links TO acme_worker;
 GRANT DELETE ON audit_log TO acme_worker;
 GRANT SELECT, INSERT, DELETE ON audit_chain TO acme_worker;
 GRANT SELECT, INSERT ON alternate_chains, campaign_samples TO acme_worker;

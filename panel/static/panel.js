@@ -243,6 +243,15 @@
   })
   document.addEventListener("htmx:sendError", () => said("The service could not be reached."))
 
+  // The token of a link is in its fragment, which no browser sends. It goes into the form, and out of the address.
+  const takeToken = (form) => {
+    const token = location.hash.slice(1)
+    if (!/^[\w-]{43}$/.test(token)) return
+    history.replaceState(null, "", location.pathname)
+    form.elements.token.value = token
+    form.requestSubmit()
+  }
+
   wear(stored())
   const narrow = matchMedia("(max-width: 60rem)")
   const fold = () => {
@@ -252,4 +261,5 @@
   fold()
   narrow.addEventListener("change", fold)
   dress(document)
+  for (const form of document.querySelectorAll("[data-from-fragment]")) takeToken(form)
 })()

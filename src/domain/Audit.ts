@@ -58,6 +58,7 @@ const vocabulary = {
   operator_role_changed: { outcome: "success", actors: ["admin", "cli"] },
   operator_contact_updated: { outcome: "success", actors: ["admin", "cli"] },
   operator_password_changed: { outcome: "success", actors: ["admin", "cli"] },
+  operator_password_link_created: { outcome: "success", actors: ["cli"] },
   operator_disabled: { outcome: "success", actors: ["admin", "cli"] },
   operator_enabled: { outcome: "success", actors: ["admin", "cli"] },
   operator_totp_enrolled: { outcome: "success", actors: ["admin", "cli"] },
@@ -262,7 +263,9 @@ interface Details {
   readonly operator_deleted: EndingDetail & { readonly role: string }
   readonly operator_role_changed: EndingDetail & { readonly before: string; readonly after: string }
   readonly operator_contact_updated: TargetDetail
-  readonly operator_password_changed: EndingDetail
+  /** `via` says that the operator used a link for it. */
+  readonly operator_password_changed: EndingDetail & { readonly via?: "link" }
+  readonly operator_password_link_created: TargetDetail
   readonly operator_disabled: EndingDetail
   readonly operator_enabled: TargetDetail
   readonly operator_totp_enrolled: EndingDetail

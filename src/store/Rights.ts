@@ -31,7 +31,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     [
       "SELECT INSERT UPDATE DELETE",
       "accounts orders authorizations challenges order_identifiers eab_keys upstream_orders admin_users admin_sessions " +
-      "admin_recovery_codes api_tokens login_attempts login_failures"
+      "admin_recovery_codes admin_password_links api_tokens login_attempts login_failures"
     ],
     ["SELECT INSERT", "revocations burnt_keys compromised_issuers"],
     ["SELECT INSERT UPDATE", "campaigns"],
@@ -50,7 +50,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     ],
     ["SELECT", "eab_keys"],
     ["SELECT", "admin_users.id admin_users.username admin_users.status admin_users.role admin_users.contact_email"],
-    ["SELECT DELETE", "admin_sessions"],
+    ["SELECT DELETE", "admin_sessions admin_password_links"],
     ["DELETE", "audit_log"],
     ["SELECT INSERT DELETE", "audit_chain"],
     ["SELECT INSERT", "alternate_chains campaign_samples"],

@@ -108,6 +108,12 @@ export const fillTables = Effect.fnUntraced(function*(orders: number) {
     `'hash-' || i, ${operator}, 'x', 'active', 0, ${at}, ${at} + 1000, ${at}`
   )
   yield* fill(
+    "admin_password_links",
+    "user_id, token_hash, expires_at, owed",
+    `${id(7, "i")}, 'hash-' || i, ${at} + 900, 0`,
+    few
+  )
+  yield* fill(
     "admin_recovery_codes",
     "id, user_id, code_hash, created_at",
     `${id(8, "i")}, ${operator}, 'x', ${at}`,

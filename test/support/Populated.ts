@@ -263,6 +263,10 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       user_agent: odd
     }
   ],
+  admin_password_links: [
+    { user_id: idOf(6, 1), token_hash: "p1", expires_at: "2", used_at: "1", owed: "0" },
+    { user_id: idOf(6, 2), owed: "1" }
+  ],
   admin_recovery_codes: [
     { id: idOf(7, 1), user_id: idOf(6, 1), code_hash: "h1", created_at: "1", used_at: "2" },
     { id: idOf(7, 2), user_id: idOf(6, 1), code_hash: "h2", created_at: "1" }

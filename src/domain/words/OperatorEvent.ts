@@ -33,6 +33,8 @@ export const operatorEvents = {
   admin_operator_role_changed: info("username", "surface", "target_username", "role", "sessions"),
   admin_operator_contact_changed: info("username", "surface", "target_username"),
   admin_operator_password_changed: info("username", "surface", "target_username", "sessions"),
+  admin_password_link_created: info("username", "surface", "target_username"),
+  admin_password_link_refused: warn("username", "client_ip", "reason"),
   admin_operator_totp_reset: info("username", "surface", "target_username", "sessions"),
   admin_operator_session_revoked: info("username", "surface", "target_username", "sessions"),
   admin_no_users: advisory(),

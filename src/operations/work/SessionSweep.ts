@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { linkSeconds } from "../../domain/PasswordLink.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { clocks } from "../../engine/queue/Clocks.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
@@ -6,6 +7,7 @@ import { inBatches } from "../../engine/sql/Pages.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
 import * as loginFailures from "../../store/operators/LoginFailures.ts"
+import * as passwordLinks from "../../store/operators/PasswordLinkRows.ts"
 import * as sessions from "../../store/operators/SessionRows.ts"
 
 const latest = Number.MAX_SAFE_INTEGER
@@ -26,7 +28,7 @@ type Lifetimes = Pick<
 >
 
 /**
- * Deletes ended sessions, old windows of sign-ins, and old series of wrong passwords. Also deletes rows whose times are
+ * Deletes ended sessions, old windows of sign-ins, old series of wrong passwords, and ended password links. Also deletes rows whose times are
  * further in the future than the times of anything that begins now, because a wrong clock wrote these times
  * (docs/decisions/clocks.md, "Operators").
  */
@@ -49,8 +51,9 @@ export const sweepSessions = (settings: Lifetimes): Effect.Effect<void, StorageF
       over: earlier - quietSeconds,
       ahead: later + aheadSeconds
     }
+    const linksOf = { sweep: passwordLinks.sweep, over: earlier, ahead: later + linkSeconds + aheadSeconds }
     let rows_removed = 0
-    for (const { ahead, over, sweep } of [sessionsOf, windowsOf, failuresOf]) {
+    for (const { ahead, over, sweep } of [sessionsOf, windowsOf, failuresOf, linksOf]) {
       for (const span of [{ from: 0, upTo: over }, { from: ahead, upTo: latest }]) {
         rows_removed += yield* inBatches(1000, (limit) => sweep({ ...span, limit }))
       }

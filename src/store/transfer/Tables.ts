@@ -273,6 +273,13 @@ export const tables: ReadonlyArray<Table> = [
     created_ip: "text",
     user_agent: "text"
   }),
+  table("admin_password_links", "user_id", {
+    user_id: "uuid",
+    token_hash: "text",
+    expires_at: "int",
+    used_at: "int",
+    owed: "int"
+  }),
   table("admin_recovery_codes", "id", {
     id: "uuid",
     user_id: "uuid",

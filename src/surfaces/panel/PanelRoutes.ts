@@ -8,6 +8,7 @@ import { eabRoutes } from "./handlers/EabPages.ts"
 import { expiringRoutes } from "./handlers/ExpiringPage.ts"
 import { jobRoutes } from "./handlers/JobPages.ts"
 import { kindRoutes } from "./handlers/KindPages.ts"
+import { linkRoutes } from "./handlers/LinkPages.ts"
 import { nonceRoutes } from "./handlers/NoncePage.ts"
 import { notificationRoutes } from "./handlers/NotificationPages.ts"
 import { operatorRoutes } from "./handlers/OperatorPages.ts"
@@ -28,6 +29,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
   return [
     ...staticRoutes(statics),
     ...signInRoutes(config),
+    ...linkRoutes(config),
     ...overviewRoutes(config),
     ...orderRoutes(config),
     ...accountRoutes(config),

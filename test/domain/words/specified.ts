@@ -94,6 +94,8 @@ export const own = words(`
   admin_campaign_resumed
   admin_campaign_started
   admin_operator_created
+  admin_password_link_created
+  admin_password_link_refused
   admin_operator_deleted
   admin_template_unused
   admin_token_created

@@ -77,6 +77,7 @@ const forbidden = [
   "admin_sessions",
   "admin_users",
   "admin_recovery_codes",
+  "admin_password_links",
   "api_tokens",
   "login_attempts",
   "login_failures",

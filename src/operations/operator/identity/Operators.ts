@@ -8,6 +8,7 @@ import { emit } from "../../../domain/words/Log.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import * as audit from "../../../store/AuditRows.ts"
+import * as passwordLinks from "../../../store/operators/PasswordLinkRows.ts"
 import * as sessions from "../../../store/operators/SessionRows.ts"
 import * as users from "../../../store/operators/Users.ts"
 import type { AtKeyboard, Operator } from "../../Operator.ts"
@@ -161,13 +162,15 @@ export interface NewOperator {
   /** The role. If it is undefined, the first operator becomes an admin and every other operator a viewer. */
   readonly role: OperatorRole | undefined
   readonly contact: string | undefined
+  /** Whether nobody knows the password, so that the next start of the service makes a link. */
+  readonly needsLink?: boolean
 }
 
 /** Creates an operator. Only the command line calls this function: there, access to the database is the credential. */
 export const create = Effect.fn("Operators.create")(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
-  { contact, password, role: asked, username }: NewOperator
+  { contact, needsLink = false, password, role: asked, username }: NewOperator
 ) {
   const passwordHash = yield* hashNew(config, username, password)
   const { uuid } = yield* Entropy
@@ -178,6 +181,7 @@ export const create = Effect.fn("Operators.create")(function*(
     const role = asked ?? (isFirst ? "admin" : "viewer")
     const made = yield* users.insert({ id, username, passwordHash, role, contact, now })
     if (made === undefined) return yield* new NameTaken({ name: username })
+    if (needsLink) yield* passwordLinks.owe(id)
     yield* audit.insert({ event: "operator_created", ...actorOf(operator), detail: { target: username, role } })
     return role
   }))
@@ -199,6 +203,7 @@ export const setPassword = Effect.fn("Operators.setPassword")(function*(
     Effect.gen(function*() {
       yield* users.setPassword(target.id, hash, now)
       yield* guesses.forget(target)
+      yield* passwordLinks.forget(target.id)
       const ended = yield* sessions.endAllOf(target.id)
       const detail = { target: target.username, sessions_revoked: ended }
       yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })

@@ -6,6 +6,7 @@ import { transaction } from "../../../engine/sql/Database.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import { Passwords } from "../../../services/operators/Passwords.ts"
 import * as audit from "../../../store/AuditRows.ts"
+import * as passwordLinks from "../../../store/operators/PasswordLinkRows.ts"
 import * as sessions from "../../../store/operators/SessionRows.ts"
 import * as users from "../../../store/operators/Users.ts"
 import { actorFields, actorOf } from "../../Operator.ts"
@@ -35,6 +36,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
     if (user?.status !== "active" || user.passwordHash !== passwordHash) return yield* new StepUpFailed()
     yield* users.setPassword(user.id, hash, now)
     yield* guesses.forget(user)
+    yield* passwordLinks.forget(user.id)
     const ended = yield* sessions.endAllOf(user.id, identity.tokenHash)
     const detail = { target: user.username, sessions_revoked: ended }
     yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })

@@ -4,8 +4,10 @@ import * as Schema from "effect/Schema"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import { operatorStatuses } from "../../../domain/OperatorStatus.ts"
 import { readUsername, usernameForm } from "../../../domain/Username.ts"
+import { rfc3339 } from "../../../engine/Time.ts"
 import { operatorDetailObject, operatorObject } from "../../../operations/operator/identity/OperatorObjects.ts"
 import * as operators from "../../../operations/operator/identity/Operators.ts"
+import * as passwordLinks from "../../../operations/operator/identity/PasswordLinks.ts"
 import { act, noun } from "../Act.ts"
 import { Acting, ActingAtKeyboard, Configured, paged } from "../Acting.ts"
 import { optional, paging, secret, textOf, word } from "../Field.ts"
@@ -153,6 +155,30 @@ const setPassword = act({
   }
 })
 
+const makePasswordLink = act({
+  id: "makePasswordLink",
+  does: "Make a link with which an operator sets a password; it is printed only once, and replaces an earlier one",
+  access: "admin",
+  input: named,
+  output: Schema.Struct({ ...Named, url: Schema.String, expiresAt: Time }),
+  errors: [],
+  run: ({ username }) =>
+    Effect.gen(function*() {
+      const [config, by] = [yield* Configured.config, yield* ActingAtKeyboard]
+      const { expiresAt, url, username: name } = yield* passwordLinks.make(config, by, username)
+      return { username: name, url: Redacted.value(url), expiresAt: rfc3339(expiresAt) }
+    }),
+  cli: {
+    command: "admin user link",
+    example: "admin user link olga",
+    args: ["username"],
+    // The link begins with admin.base_url.
+    needsConfig: () => true,
+    text: ({ url }) => url,
+    remark: () => "Open the link in a browser on this machine. It is good once, for 15 minutes."
+  }
+})
+
 /** Disables an operator. */
 export const disableOperator = act({
   id: "disableOperator",
@@ -282,6 +308,7 @@ export const operatorActs = noun({
     createOperator,
     readOperator,
     setPassword,
+    makePasswordLink,
     listSessionsOf,
     listEverySession,
     disableOperator,

@@ -40,7 +40,8 @@ export const signInRoutes = ({ admin }: Config) => [
     Effect.succeed(page("login", title, {
       next: ownPath(query.get("next")) ?? "",
       isEnded: query.get("why") === "ended",
-      isSignedOut: query.get("why") === "out"
+      isSignedOut: query.get("why") === "out",
+      isPasswordSet: query.get("why") === "set"
     }))),
   open("POST", "/ui/login", (given) =>
     Effect.gen(function*() {
