@@ -46,6 +46,8 @@ export interface Installed {
 /** The properties of the process that its configuration does not contain. */
 export interface Process extends Installed {
   readonly pid: number
+  /** What a person types to run the program here. */
+  readonly program: string
   /** The process that started this one to serve a part of the service (docs/decisions/processes.md). */
   readonly parent?: Parent | undefined
   /** Completes with the signal that asks the process to stop. */

@@ -2,6 +2,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import { relative } from "node:path"
 import { createInterface } from "node:readline"
 import { childVariable } from "../engine/processes/ChildVariable.ts"
 import type { Parent } from "../engine/processes/OwnParent.ts"
@@ -139,6 +140,10 @@ const readHidden = Effect.callback<string>((resume) => {
   return Effect.sync(end)
 })
 
+/** Returns what a person types to run this program. In a clone no program with its name is in the search path. */
+const programHere = (): string =>
+  relative(process.cwd(), process.argv[1] ?? "") === "dist/main.js" ? "node_modules/.bin/node dist/main.js" : "acme-svc"
+
 /** Provides this process as the host. */
 const host = (installed: Installed): Layer.Layer<Host> =>
   Layer.effect(
@@ -149,7 +154,15 @@ const host = (installed: Installed): Layer.Layer<Host> =>
       stderr: output(process.stderr),
       env: process.env,
       cwd: process.cwd(),
-      process: { ...installed, pid: process.pid, parent, stopSignal: stopSignal(parent), reloadSignal, uncaught }
+      process: {
+        ...installed,
+        pid: process.pid,
+        program: programHere(),
+        parent,
+        stopSignal: stopSignal(parent),
+        reloadSignal,
+        uncaught
+      }
     }))
   )
 

@@ -91,7 +91,7 @@ export interface Run {
    */
   readonly acceptsEmptyDatabase: boolean
   /** Prints the welcome text when everything is served. In a child, the parent prints it. */
-  readonly announce: Effect.Effect<void>
+  readonly announce: Effect.Effect<void, never, Database | Entropy>
   /** What the process knows of its parent, if it has one. */
   readonly child: Child | undefined
 }

@@ -7,13 +7,16 @@ import { fileVariable } from "../engine/config/KeyPath.ts"
 import { said, writeNewFile } from "../engine/host/KeyFile.ts"
 import * as TlsFiles from "../engine/http/TlsFiles.ts"
 import type { Web } from "../engine/net/Web.ts"
+import * as passwordLinks from "../operations/operator/identity/PasswordLinks.ts"
 import * as upstream from "../operations/operator/Upstream.ts"
+import { Passwords } from "../services/operators/Passwords.ts"
 import { generateIfAbsent } from "../services/signing/CaFiles.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { renderInitialConfig } from "../settings/Example.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { loadConfig } from "../settings/Load.ts"
-import { CommandFailed, filesFailed } from "./CommandFailed.ts"
+import { CommandFailed, filesFailed, refusedFor } from "./CommandFailed.ts"
+import { Operator } from "./CommandOperator.ts"
 import { seenFromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
 import { tlsOf } from "./ListenerTls.ts"
@@ -70,6 +73,20 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
     }
     return made
   }).pipe(Effect.mapError(filesFailed))
+
+/**
+ * Creates the first operator, whose password nobody knows, if the panel is on and there is no operator. Returns the
+ * name of the operator.
+ */
+export const createOperator = (config: Config) =>
+  config.admin.enabled
+    ? Effect.flatMap(Operator, (operator) => passwordLinks.createFirst(config, operator)).pipe(
+      Effect.mapError((error) =>
+        error._tag === "StorageFailed" ? new CommandFailed({ code: 1, message: error.message }) : refusedFor(error)
+      ),
+      Effect.provide(Passwords.layer())
+    )
+    : Effect.undefined
 
 /**
  * Creates the missing accounts of relays at their upstreams. Returns a line for each account. This is the last step,

@@ -153,6 +153,12 @@ allow_loopback = true
 # needs it: delete this line then. It is only here so that the first certificate can be issued without root.
 port = ${http_01_port}
 
+[admin]
+# The panel, at http://localhost:3001/ui/. Only this machine can reach it; docs/admin.md says how to serve it to others.
+enabled = true
+bind_address = "127.0.0.1:3001"
+base_url = "http://localhost:3001"
+
 # An ACME endpoint. Clients are given the URL ${base_url}/profile/${profile}/directory
 [profiles.${profile}]
 enabled = true

@@ -23,6 +23,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
     migrations: "",
     panel: { folder: "", htmx: "" },
     pid: 1,
+    program: "acme-svc",
     stopSignal,
     reloadSignal: Effect.never,
     uncaught: Effect.never

@@ -62,6 +62,12 @@ describe("the first configuration", () => {
     assert.strictEqual(config.profiles[0]?.challenge.http_01.port, 5002)
     assert.isTrue(config.profiles[0]?.challenge.allow_loopback)
     assert.isFalse(accepted({}).config.challenge.allow_loopback, "but not by default")
+    assert.deepInclude(config.admin, {
+      enabled: true,
+      bind_address: "127.0.0.1:3001",
+      base_url: "http://localhost:3001"
+    })
+    assert.isFalse(accepted({}).config.admin.enabled, "but not by default")
     assert.match(text.replaceAll("\n# ", " "), /standard port is 80, and production needs it/)
   })
 

@@ -94,6 +94,7 @@ export const hostOf = (
     migrations: migrationsFolder,
     panel: panelFiles,
     pid: process.pid,
+    program: "acme-svc",
     stopSignal: Effect.never,
     reloadSignal: Effect.never,
     uncaught: Effect.never,

@@ -28,6 +28,9 @@ const initProgram = Effect.gen(function*() {
       ...files
     ]
     yield* print(first)
+    // Only whoever has just got a first configuration gets an operator too.
+    const operator = created === undefined ? undefined : yield* Setup.createOperator(config)
+    if (operator !== undefined) yield* print([`operator      ${operator}, whose password a link of serve sets`])
     const accounts = yield* Effect.provide(
       Setup.createAccounts(config),
       Layer.provide(Graph.web(config, process.version), Resolver.layer(config.dns.resolver))

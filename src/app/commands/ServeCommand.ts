@@ -9,9 +9,12 @@ import { everyRole, parseRoles } from "../../domain/Role.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { Database } from "../../engine/sql/Database.ts"
 import { Globals } from "../../surfaces/cli/Globals.ts"
+import type { SignInState } from "../../surfaces/cli/Welcome.ts"
 import { renderWelcome } from "../../surfaces/cli/Welcome.ts"
 import { checkAddresses } from "../Addresses.ts"
 import { CommandFailed, messageOf } from "../CommandFailed.ts"
+import { Operator } from "../CommandOperator.ts"
+import { signInState } from "../FirstSteps.ts"
 import * as Graph from "../Graph.ts"
 import type { Process } from "../Host.ts"
 import { Host } from "../Host.ts"
@@ -67,9 +70,25 @@ const serveProgram = (given: Roles, acceptsEmptyDatabase = false) =>
       })
       yield* Logging.advisories(config)
     })
-    const isShown = roles.has("acme") && !config.logging.json_format
-    const welcome = isShown ? renderWelcome(config, (path) => Path.resolve(host.cwd, path)) : ""
-    const announce = Effect.andThen(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
+    const servesPanel = roles.has("admin") && config.admin.enabled
+    const welcome = (signIn: SignInState | undefined) =>
+      config.logging.json_format ? Effect.void : Effect.andThen(
+        turnEnd,
+        Effect.sync(() =>
+          host.stdout.write(renderWelcome(config, {
+            servesClients: roles.has("acme"),
+            servesPanel,
+            signIn,
+            program: host.process.program,
+            absolute: (path) => Path.resolve(host.cwd, path)
+          }))
+        )
+      )
+    const operator = yield* Operator
+    // No link is made unless it is printed.
+    const announce = servesPanel && !config.logging.json_format
+      ? Effect.flatMap(signInState(config, { isTerminal: host.stdout.isTerminal, operator }), welcome)
+      : welcome(undefined)
     const serveHere = Effect.gen(function*() {
       if (child === undefined) yield* toldOfFile
       const settle: (
@@ -85,7 +104,7 @@ const serveProgram = (given: Roles, acceptsEmptyDatabase = false) =>
       Effect.gen(function*() {
         yield* toldOfFile
         const { superviseProcesses } = yield* Effect.promise(() => import("../Processes.ts"))
-        yield* superviseProcesses({ roles, loaded, count, announce })
+        yield* superviseProcesses({ roles, loaded, count, announce: welcome(undefined) })
       })
     const count = child === undefined && roles.has("acme") ? processesOf(config) : 1
     return yield* (count > 1 ? serveByProcesses(count) : serveHere).pipe(
