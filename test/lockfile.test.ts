@@ -8,6 +8,7 @@ interface Entry {
   readonly link?: boolean
   readonly optional?: boolean
   readonly gypfile?: boolean
+  readonly engines?: unknown
   readonly dev?: boolean
   readonly os?: string | ReadonlyArray<string>
   readonly cpu?: string | ReadonlyArray<string>
@@ -52,6 +53,11 @@ describe("package-lock.json", () => {
   // npm builds every package that has a binding.gyp, unless the entry has `gypfile: false`. `npm install` removes this.
   it("causes no build at the installation, because the SQLite driver contains its binaries", () => {
     assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
+  })
+
+  // npm compares `engines` with the Node.js that runs npm. That one runs nothing here, so its warnings would be wrong.
+  it("says of no package which Node.js it needs, because the Node.js of the lockfile runs all of them", () => {
+    assert.deepStrictEqual(entries.filter(([, { engines }]) => engines !== undefined).map(([path]) => path), [])
   })
 
   it("belongs to manifests with an exact version of every package", () => {
