@@ -28,7 +28,7 @@ describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect
 
   it("prints a URL with which a client gets a certificate", async () => {
     const directory = freshDirectory()
-    const [port, httpPort] = [await freePort(), await freePort()]
+    const [port, httpPort, adminPort] = [await freePort(), await freePort(), await freePort()]
     const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`
     const env = {
       // The log is in the format for people, because only that has a welcome.
@@ -37,6 +37,8 @@ describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect
       ACME_SVC_SERVER__BASE_URL: baseUrl,
       ACME_SVC_SERVER__TLS__ENABLED: `${tls}`,
       ACME_SVC_CHALLENGE__HTTP_01__PORT: `${httpPort}`,
+      ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${adminPort}`,
+      ACME_SVC_ADMIN__BASE_URL: `http://localhost:${adminPort}`,
       ...dialect === "sqlite" ? {} : { ACME_SVC_DATABASE__URL: await freshUrl() }
     }
     const options = { config: null, directory, env }
@@ -47,6 +49,7 @@ describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect
     assert.match(made.stdout, /^created configuration +config\.toml$/m)
     assert.match(made.stdout, /^created schema +\d+ migration\(s\)$/m)
     assert.match(made.stdout, /^created CA +ca\.pem, ca\.key$/m)
+    assert.match(made.stdout, /^created operator +admin, /m)
     assert.strictEqual(/^created TLS pair +server\.pem, server\.key$/m.test(made.stdout), tls)
     const files = ["ca.key", "ca.pem", "config.toml", ...tls ? ["server.key", "server.pem"] : []]
     const kept = keptFiles(directory)
@@ -64,12 +67,16 @@ describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect
     const responder = await startHttp01Responder({ port: httpPort })
     const server = await startServer({ ...options, port, tls })
     try {
-      const lego = await server.waitForLine(/^ +.*lego --accept-tos/)
+      await server.waitForLine(/^ +\S+\/profile\/default\/$/)
       const welcome = server.stdout()
+      const lego = /^ +.*lego --accept-tos.*$/m.exec(welcome)?.[0] ?? ""
       const directoryUrl = `${baseUrl}/profile/default/directory`
       const caFile = /^ +CA certificate +(\S+)$/m.exec(welcome)?.[1] ?? ""
       assert.strictEqual(/^ +Directory +(\S+)$/m.exec(welcome)?.[1], directoryUrl)
       assert.isTrue(isAbsolute(caFile), welcome)
+      assert.strictEqual(/^ +Panel +(\S+)$/m.exec(welcome)?.[1], `http://localhost:${adminPort}/ui/`)
+      assert.match(welcome, /^ {2}acme-svc admin user link admin$/m)
+      assert.notInclude(welcome, "/ui/link#", "what is not a terminal may be kept as a log")
       const certbot = /^ +(.*certbot certonly .*)$/m.exec(welcome)?.[1] ?? ""
       const trust = (variable: string) => tls ? `${variable}='${join(directory, "server.pem")}' ` : ""
       assert.strictEqual(

@@ -68,13 +68,18 @@ export class Place {
   private readonly home = freshDirectory()
   readonly port: number
   readonly httpPort: number
+  readonly adminPort: number
 
   private readonly env: Readonly<Record<string, string>>
 
-  private constructor(port: number, httpPort: number, env: Readonly<Record<string, string>>) {
+  private constructor(
+    [port, httpPort, adminPort]: readonly [number, number, number],
+    env: Readonly<Record<string, string>>
+  ) {
     this.env = env
     this.port = port
     this.httpPort = httpPort
+    this.adminPort = adminPort
     this.replacements.push(["localhost:3000", `localhost:${port}`], ["5002", `${httpPort}`])
     const main = join(repository, "dist/main.js")
     writeFileSync(join(this.binaries, "acme-svc"), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, {
@@ -84,7 +89,7 @@ export class Place {
 
   /** Makes a place in which all names resolve to this machine. By default, `env` lets validations connect to it. */
   static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
-    return new Place(await freePort(), await freePort(), env)
+    return new Place([await freePort(), await freePort(), await freePort()], env)
   }
 
   /** Replaces a word of the documents, or its earlier replacement, by a text. */
@@ -108,6 +113,8 @@ export class Place {
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${this.port}`,
       ACME_SVC_SERVER__BASE_URL: `http://localhost:${this.port}`,
       ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`,
+      ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${this.adminPort}`,
+      ACME_SVC_ADMIN__BASE_URL: `http://localhost:${this.adminPort}`,
       ...this.env,
       PATH: `${this.binaries}:${this.env["PATH"] ?? process.env["PATH"]}`
     }
@@ -203,7 +210,7 @@ export class Place {
 export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 
 /** The end of the output with which the server starts. */
-export const settled = "--domains demo.localhost run\n"
+export const settled = "/profile/default/\n"
 
 /** Makes a place where the service is set up, and starts the service there. */
 export const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {

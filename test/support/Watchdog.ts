@@ -42,6 +42,12 @@ export const watch = (child: ChildProcess, scope: "process" | "group" = "process
   child.once("exit", () => tell("-", target))
 }
 
+/** Ends a process group when this process ends, unless the group has ended before. */
+export const watchGroup = (leader: number, ended: Promise<unknown>): void => {
+  tell("+", -leader)
+  void ended.then(() => tell("-", -leader))
+}
+
 /** Ends this process by a signal when its parent ends. `process.exit` would be an error in tests. */
 export const endWithParent = (): void => {
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"))
