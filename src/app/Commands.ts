@@ -91,7 +91,8 @@ export const sections: Sections = [
  */
 const summaries: { readonly [word in keyof typeof commands]: string } = {
   serve: "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration",
-  init: "Migrate the database and create what is missing: a first config.toml, the CA, the TLS key and certificate",
+  init:
+    "Migrate the database and create what is missing: a first config.toml with the first operator, the CA, the TLS key and certificate",
   migrate: "Apply pending schema migrations",
   config: "The configuration, as it is on disk",
   profile: "ACME endpoints",

@@ -454,6 +454,7 @@ const commands: ReadonlyArray<CommandEntry> = [
     needs: { "password-file": ["new-password", "weak", "blank", "none"] },
     ...passwordFile
   },
+  { noun: "links", command: "admin user link", args: ["bob"], others: people, flags: json },
   { noun: "operators", command: "admin user role", args: ["bob", "operator"], others: people },
   { noun: "operators", command: "admin user contact", args: ["bob"], others: people, flags: { contact } },
   { noun: "operators", command: "admin user disable", args: ["bob"], others: people },

@@ -98,6 +98,7 @@ const pages: ReadonlyArray<PageEntry> = [
     by: "nobody",
     query: { next: ["/ui/jobs", "//elsewhere.example", "/ui/login"], why: ["ended", "x"] }
   }),
+  at("/ui/link", "links", { by: "nobody" }),
   at("/ui/login/verify", "session", { by: { seat: "dora-half" } }),
   at("/ui/login/enrol", "session", { by: { seat: "bob-half" } }),
   at("/ui/account", "session", {
@@ -215,6 +216,12 @@ const forms: ReadonlyArray<FormEntry> = [
     password: [password, "wrong"],
     next: ["/ui/jobs", "//elsewhere.example"]
   }, { by: "nobody", on: "/ui/login" }),
+  form("/ui/link", "links", "", { by: "nobody", on: "/ui/link", fields: { token: ["x", "l".repeat(43)] } }),
+  form("/ui/link/password", "links", "", {
+    by: "nobody",
+    on: "/ui/link",
+    fields: { token: ["x"], username: ["bob"], newPassword: [password, "short"], repeated: [password, "short"] }
+  }),
   own("login/verify", "dora-half", { code: [code, "000000", "ABCDE-FGHIJ"], next: ["/ui/jobs", "x"] }, {
     on: "/ui/login/verify"
   }),

@@ -24,6 +24,7 @@ export const nouns = [
   "configuration",
   "authorities",
   "compromise",
+  "links",
   "notifications",
   "operators",
   "tokens",

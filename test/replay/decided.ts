@@ -313,6 +313,7 @@ export const decided: ReadonlyArray<Decided> = [
   },
   { plays: /^certificates\.cli: crl list: /, reason: "The list of CAs says which of them issues." },
   { plays: /: GET \/(?:api\/cas|ui\/authorities) /, reason: "The list of CAs says which of them issues." },
+  { plays: /^links\./, reason: "A command and pages that there were not." },
   { plays: /^compromise\./, reason: "A route, a command and a form that there were not." },
   { plays: /^certificates\.cli: crl$/, reason: "There is a command for a compromised CA." }
 ]

@@ -48,7 +48,7 @@ const initProgram = Effect.gen(function*() {
 /** `init`: creates everything that a first start needs. */
 export const initCommand = command(
   "init",
-  "Migrate the database and create what is missing: a first config.toml, the CA, the TLS key and certificate. Nothing that exists is changed. Example: acme-svc init. Exit codes: 0, 1, 3.",
+  "Migrate the database and create what is missing: a first config.toml with the first operator, the CA, the TLS key and certificate. Nothing that exists is changed. Example: acme-svc init. Exit codes: 0, 1, 3.",
   {},
   () => initProgram
 )
