@@ -150,12 +150,41 @@ const keyboardWays: ReadonlyArray<Way> = ([
   }
 }))
 
+const linkWay: Way = {
+  event: "admin_credential_changed",
+  says: "password",
+  surface: "panel",
+  entry: "POST /ui/link/password",
+  ...long,
+  act: async (stage) => {
+    const link = new URL((await stage.command("admin", "user", "link", cliTarget)).trim())
+    const typed = "A third bridge over the Oder"
+    const body = new URLSearchParams({ token: link.hash.slice(1), newPassword: typed, repeated: typed })
+    const headers = { "user-agent": "test \"1\"" }
+    return only(
+      await stage.telling(async () => {
+        const { status } = await fetch(`${link.origin}/ui/link/password`, {
+          method: "POST",
+          body,
+          headers,
+          redirect: "manual"
+        })
+        if (status !== 303) throw new Error(`the link was answered with ${status}`)
+      }, () => {
+        const members = { change: "password", by_self: true, recipient: "moved@example.org" }
+        return [ofOperator("admin_credential_changed", cliTarget, members, "127.0.0.1")]
+      })
+    )
+  }
+}
+
 /** Every row, in the order in which they run. The reload comes before the rows that need it. */
 export const ways: ReadonlyArray<Way> = [
   ...mounts,
   ...accountWays,
   ...certificateWays,
   ...keyboardWays,
+  linkWay,
   ...operatorWays("API", 0, "whole"),
   ...operatorWays("panel", 1, "whole"),
   ...endingWays,
