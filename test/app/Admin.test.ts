@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { chmodSync, writeFileSync } from "node:fs"
+import { chmodSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Database } from "../../src/engine/sql/Database.ts"
@@ -47,6 +47,78 @@ const entering = (username: string, given = password) =>
   signIn(config.admin, { username, password: typed(given) }, here)
 
 describe("acme-svc admin", () => {
+  test("prints a link that sets the password of an operator, unless the link could not work", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      yield* place.run(["admin", "user", "create", "olga", "--password-file", fileOf(place, password)])
+      const env = { ACME_SVC_ADMIN__ENABLED: "true" }
+      const link = (words: ReadonlyArray<string>, more: Readonly<Record<string, string>> = env) =>
+        place.run(["admin", "user", "link", ...words], { env: more })
+      const made = yield* link(["Olga"])
+      assert.match(made.out, /^http:\/\/localhost:3001\/ui\/link#[\w-]{43}\n$/)
+      assert.deepInclude(made, {
+        code: 0,
+        err: "Open the link in a browser on this machine. It is good once, for 15 minutes.\n"
+      })
+      const { expiresAt, url, username } = JSON.parse((yield* link(["olga", "--json"])).out) as Record<string, string>
+      assert.deepStrictEqual([username, expiresAt], ["olga", "2027-01-15T08:15:15Z"])
+      assert.notStrictEqual(`${url}\n`, made.out)
+      assert.deepStrictEqual(yield* link(["nobody"]), refused(3, "There is no operator nobody."))
+      assert.deepStrictEqual(
+        yield* link(["olga"], {}),
+        refused(
+          3,
+          "admin.enabled is off, so that nothing serves the panel. Use `acme-svc admin user passwd olga`."
+        )
+      )
+      const elsewhere = { ...env, ACME_SVC_ADMIN__BASE_URL: "https://panel.example.org" }
+      assert.deepStrictEqual(
+        yield* link(["olga"], elsewhere),
+        refused(
+          3,
+          "A link is good on the machine of the service alone, and admin.base_url is https://panel.example.org. Use `acme-svc admin user passwd olga`."
+        )
+      )
+      yield* place.run(["admin", "user", "create", "otto", "--role", "admin", "--password-file", "password.txt"])
+      yield* place.run(["admin", "user", "disable", "otto"])
+      assert.deepStrictEqual(
+        yield* link(["otto"]),
+        refused(3, "The operator otto is disabled; enable the operator first.")
+      )
+    }))
+
+  test("makes the first operator with the first configuration, if the panel is on and nobody is there", () =>
+    Effect.gen(function*() {
+      const operatorsOf = (place: Place) =>
+        Effect.map(
+          place.run(["admin", "user", "list", "--json"]),
+          ({ out }) =>
+            (JSON.parse(out) as { readonly items: ReadonlyArray<{ readonly username: string; readonly role: string }> })
+              .items.map(({ role, username }) => [username, role])
+        )
+      const fresh = freshPlace(null)
+      assert.match(
+        (yield* fresh.run(["init"])).out,
+        /^created operator {6}admin, whose password a link of serve sets$/m
+      )
+      assert.deepStrictEqual(yield* operatorsOf(fresh), [["admin", "admin"]])
+      assert.strictEqual((yield* fresh.run(["init"])).out, "Nothing to do: everything exists.\n")
+
+      const off = freshPlace(null)
+      assert.notInclude((yield* off.run(["init"], { env: { ACME_SVC_ADMIN__ENABLED: "false" } })).out, "operator")
+      assert.deepStrictEqual(yield* operatorsOf(off), [])
+
+      const configured = freshPlace()
+      assert.notInclude((yield* configured.run(["init"], { env: { ACME_SVC_ADMIN__ENABLED: "true" } })).out, "operator")
+
+      const inhabited = yield* ready
+      yield* inhabited.run(["admin", "user", "create", "olga", "--password-file", fileOf(inhabited, password)])
+      rmSync(join(inhabited.directory, "config.toml"))
+      const again = yield* inhabited.run(["init"])
+      assert.match(again.out, /^created configuration config\.toml$/m)
+      assert.deepStrictEqual(yield* operatorsOf(inhabited), [["olga", "admin"]])
+    }))
+
   test("creates an operator with a password that is in a file or is typed twice", () =>
     Effect.gen(function*() {
       const place = yield* ready

@@ -17,6 +17,7 @@ import {
   formOf,
   forms,
   groundOf,
+  linkForms,
   signInForms,
   unfold
 } from "../support/PanelForms.ts"
@@ -29,7 +30,7 @@ import { qrTextOf } from "../support/Qr.ts"
  */
 
 it("the test of the forms has a case for every form of the panel", () => {
-  assert.deepStrictEqual([...Object.keys(forms), ...signInForms].toSorted(), patternsOf("POST"))
+  assert.deepStrictEqual([...Object.keys(forms), ...linkForms, ...signInForms].toSorted(), patternsOf("POST"))
 })
 
 /** Collects the paths to which a page sends forms. */

@@ -240,6 +240,9 @@ export const signInForms: ReadonlyArray<string> = [
   "/ui/login/verify"
 ]
 
+/** The forms of a link that sets a password, which `e2e/newcomerPanel.test.ts` uses. */
+export const linkForms: ReadonlyArray<string> = ["/ui/link", "/ui/link/password"]
+
 /** Every other form, by the pattern of its route. */
 export const forms: { readonly [pattern: string]: FormCase } = {
   "/ui/logout": { page: () => "/ui/orders", says: "You are signed out." },

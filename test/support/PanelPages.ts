@@ -99,6 +99,7 @@ export const rows: ReadonlyArray<Row> = [
   { kind: "way", pattern: "/", from: "none", at: "/", to: "/ui/" },
   { kind: "way", pattern: "/ui", from: "none", at: "/ui", to: "/ui/" },
   page("/ui/login", "Sign in", "Sign in", { from: "none" }),
+  page("/ui/link", "Set your password", "Set your password", { from: "none" }),
   page("/ui/login", "Your session has ended.", "Your session has ended.", {
     from: "none",
     what: "ended",

@@ -54,9 +54,11 @@ export const linkRoutes = (config: Config) => {
   /** Refuses a request from elsewhere, and shows a refusal of the link as a page. */
   const here = <A, E, R>(given: Given, answer: Effect.Effect<A, E, R>) => {
     const reason = notFromHere(given.request, admin.filter.forwarded_header)
-    const checked = reason === undefined ? answer : links.refuseFromElsewhere(reason, requesterOf(given))
+    const checked: Effect.Effect<A, E | LinkRefused, R> = reason === undefined
+      ? answer
+      : links.refuseFromElsewhere(reason, requesterOf(given))
     return Effect.catchIf(
-      checked as Effect.Effect<A, E | LinkRefused, R>,
+      checked,
       (error): error is LinkRefused => error instanceof LinkRefused,
       (refused) => Effect.succeed(refusedPage(refused))
     )
