@@ -61,7 +61,7 @@ const frozen = {
     "0048_campaigns.sql": "65e7e637b2a80280ae6e2ba73df449a559f9d8491388a3aa368b683332833a3c",
     "0049_audit_push.sql": "d8a39dd826ce35864c5b4a6503074730f479fbdc274ff15e1750ec4cfedd517a",
     "0050_renewal_hours.sql": "43ecadd3e56e5dcb1e972ee18ab7af8d2759643115c1285794038ffd7effbbce",
-    "0051_password_links.sql": "faffd3236efe648d0303863012ef56d7e18881870e2422ec106633751342390f"
+    "0051_password_links.sql": "09beb04218c50368d94a0c0986d7002742ea70233dd4e739e11ffeec37ef3439"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -108,7 +108,7 @@ const frozen = {
     "0048_campaigns.sql": "1191cfab26644c531144534cfff1f61b02dd6131da58e1f3e12d16833e27d3a9",
     "0049_audit_push.sql": "803ab2c3f7a185ba11bcd5145f24026bac8216ff4b63fd70c0cb9a15a24ed679",
     "0050_renewal_hours.sql": "66f9708cab4a1a98a63c889f66594af5e470b0cd4e27e7aff56ffa9a9202e433",
-    "0051_password_links.sql": "8a58b3649a144b3526115215469d034515644686df79e00ddec20e104860fb4a"
+    "0051_password_links.sql": "d8b57af596d5faede3b9efdbd23935b5d5359048bab8d5a76315485e8e4e132c"
   }
 } as const
 
