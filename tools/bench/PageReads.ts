@@ -72,7 +72,8 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("operators", "operators"),
     page("operator", "operators/bench"),
     page("own account", "account"),
-    page("sign-in", "login")
+    page("sign-in", "login"),
+    page("password link", "link")
   ]
 }
 

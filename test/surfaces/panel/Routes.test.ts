@@ -124,7 +124,7 @@ describe("the routes of the panel", () => {
       }
       assert.strictEqual((yield* ask("/ui/", held)).status, 200, "and nothing was done")
       const open = changes.filter(({ isWithoutCsrf }) => isWithoutCsrf).map(({ pattern }) => pattern)
-      assert.isTrue(open.every((pattern) => pattern.startsWith("/ui/login")), open.join())
+      assert.isTrue(open.every((pattern) => /^\/ui\/(?:link|login)(?:\/|$)/.test(pattern)), open.join())
     }))
 
   test("are not reached by a similar path, or by another method", (panel) =>
@@ -147,12 +147,21 @@ describe("the routes of the panel", () => {
   test("let viewers change only what is their own, and only admins change operators", () =>
     Effect.sync(() => {
       const free = changes.filter(({ access }) => access !== "operator" && access !== "admin")
-      const own = /^\/ui\/(?:login|logout|account)(?:\/|$)/
+      const own = /^\/ui\/(?:link|login|logout|account)(?:\/|$)/
       assert.deepStrictEqual(free.filter(({ pattern }) => !own.test(pattern)).map(nameOf), [])
       const ofOperators = routes.filter(({ pattern }) => pattern.startsWith("/ui/operators"))
       assert.isAbove(ofOperators.length, 5)
       assert.deepStrictEqual(ofOperators.filter(({ access }) => access !== "admin").map(nameOf), [])
       const open = routes.filter(({ access }) => access === "public").map(nameOf)
-      assert.sameMembers(open, ["GET /", "GET /ui", "GET /ui/static/{name}", "GET /ui/login", "POST /ui/login"])
+      assert.sameMembers(open, [
+        "GET /",
+        "GET /ui",
+        "GET /ui/static/{name}",
+        "GET /ui/link",
+        "POST /ui/link",
+        "POST /ui/link/password",
+        "GET /ui/login",
+        "POST /ui/login"
+      ])
     }))
 })
