@@ -209,8 +209,8 @@ export class Place {
 /** The command of `npm start` after the build. */
 export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 
-/** The end of the output with which the server starts. */
-export const settled = "/profile/default/\n"
+/** A line at the end of the output with which the server starts. */
+export const settled = "what to paste for each client:\n"
 
 /** Makes a place where the service is set up, and starts the service there. */
 export const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {
