@@ -86,7 +86,11 @@ const play = async (site: Site): Promise<void> => {
   try {
     const port = await freePort()
     const baseUrl = `http://127.0.0.1:${port}`
-    const address = { ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`, ACME_SVC_SERVER__BASE_URL: baseUrl }
+    const address = {
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: baseUrl,
+      ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${await freePort()}`
+    }
     const serving = await step("serves", () =>
       startForeground("sh", ["-c", `exec ${npmLines.serve}`], {
         cwd: home,

@@ -56,7 +56,11 @@ const says = async ({ run }: Place, line: string, exit: number, words: string): 
 /** Starts the service with a line of the document at its own address, and stops it after `use`. */
 const serving = async ({ env, home }: Place, line: string, use: (address: Environment) => Promise<void>) => {
   const at = `127.0.0.1:${await freePort()}`
-  const address = { ACME_SVC_SERVER__BIND_ADDRESS: at, ACME_SVC_SERVER__BASE_URL: `http://${at}` }
+  const address = {
+    ACME_SVC_SERVER__BIND_ADDRESS: at,
+    ACME_SVC_SERVER__BASE_URL: `http://${at}`,
+    ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${await freePort()}`
+  }
   const server = await startForeground("sh", ["-c", `exec ${line}`], {
     cwd: home,
     env: { ...env, ...address },
