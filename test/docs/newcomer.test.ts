@@ -29,6 +29,9 @@ describe("README.md", () => {
       assert.include(said, "acme-svc is ready.")
       assert.include(said, `Directory       http://localhost:${place.port}/profile/default/directory`)
       assert.include(said, `CA certificate  ${place.at("ca.pem")}`)
+      assert.include(said, `Panel           http://localhost:${place.adminPort}/ui/`)
+      // Nobody has installed a command of the name acme-svc here.
+      assert.include(said, "  node_modules/.bin/node dist/main.js admin user link admin\n")
       const printed = said.split("\n").map(oneLine)
       assert.include(printed, place.rewritten("certbot"))
       assert.include(printed, place.rewritten("lego"))
