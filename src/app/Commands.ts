@@ -71,6 +71,7 @@ const commands = {
   filter: async () => (await import("./commands/FilterCommand.ts")).filterCommand,
   notify: async () => (await import("./commands/NotifyCommand.ts")).notifyCommand,
   upstream: async () => (await import("./commands/UpstreamCommand.ts")).upstreamCommand,
+  explain: async () => (await import("./commands/ExplainCommand.ts")).explainCommand,
   completions: async () => (await import("./commands/HelpCommand.ts")).completionsCommand(whole),
   man: async () => (await import("./commands/HelpCommand.ts")).manCommand(whole, sections),
   help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
@@ -82,7 +83,7 @@ export const sections: Sections = [
   ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
   ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit"]],
   ["Queue and database", ["jobs", "worker", "migrate", "transfer", "nonce"]],
-  ["Other", ["notify", "completions", "man", "help"]]
+  ["Other", ["explain", "notify", "completions", "man", "help"]]
 ]
 
 /**
@@ -115,6 +116,8 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   filter: "Filter policies, as configured on disk",
   notify: "Notifications by mail, webhook and program",
   upstream: "The accounts and orders of relays at their upstreams",
+  explain:
+    "Print what a word means, and what to do: an event of the log, an error, a configuration key or a metric; it needs no configuration and no database",
   completions: "Print the completion script of a shell; it needs no configuration and no database",
   man: "Print the manual page, as roff; it needs no configuration and no database",
   help: "Print what a command does, and its flags and arguments"

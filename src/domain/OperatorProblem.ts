@@ -258,7 +258,6 @@ export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
 export const isOperatorError = (error: { readonly _tag: string }): error is OperatorError =>
   Object.hasOwn(table, error._tag)
 
-/** All codes with their statuses, for the documents. */
-export const operatorCodes: ReadonlyArray<Pick<OperatorProblem, "code" | "status">> = Object.values(table).map((
-  { code, status }
-) => ({ code, status }))
+/** All codes with their statuses and the tags of their refusals, for the documents. */
+export const operatorCodes: ReadonlyArray<Pick<OperatorProblem, "code" | "status"> & { readonly tag: Tag }> = Object
+  .entries(table).map(([tag, { code, status }]) => ({ tag: tag as Tag, code, status }))

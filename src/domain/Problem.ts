@@ -282,6 +282,14 @@ const table = {
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
 } as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
 
+/** Every failure by its tag, with the suffix of its type and its status, for the documents. */
+export const problemRows: ReadonlyArray<{ readonly tag: AcmeError["_tag"] } & Pick<Row<never>, "type" | "status">> =
+  Object.entries<Pick<Row<never>, "type" | "status">>(table).map(([tag, { status, type }]) => ({
+    tag: tag as AcmeError["_tag"],
+    status,
+    ...(type === undefined ? {} : { type })
+  }))
+
 /** The suffixes of the problem types that the failures `E` can have. */
 export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
   : never

@@ -1,18 +1,40 @@
 import { fields } from "../../src/domain/words/EventField.ts"
+import type { EventName } from "../../src/domain/words/Log.ts"
 import { events } from "../../src/domain/words/Log.ts"
+import { saidOfEvent } from "../../src/domain/words/meanings/EventMeanings.ts"
 import type { Declaration } from "../../src/engine/telemetry/Declaration.ts"
 import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
-import { tableOf } from "./Markdown.ts"
+import { prose, tableOf } from "./Markdown.ts"
 
 const byName = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number => one < other ? -1 : 1
 
 const declared: ReadonlyArray<[string, Declaration]> = Object.entries<Declaration>(events).toSorted(byName)
 
-const eventTable = (): string =>
-  tableOf(
-    ["Event", "Level", "Outcome", "Target", "Fields"],
-    declared.map(([name, { fields: own, level, outcome }]) => [name, level, outcome, targetOf(name), own.join(", ")])
-  )
+/** Returns a link to a page of `docs`. */
+const linked = (path: string): string => `[${path}](${path})`
+
+const eventPart = ([name, { fields: own, level, outcome }]: readonly [string, Declaration]): string => {
+  const { meaning, page, remedy } = saidOfEvent(name as EventName)
+  return [
+    `#### ${name}`,
+    prose(meaning),
+    ...remedy === undefined
+      ? []
+      : [`_What to do:_ ${prose(remedy)}${page === undefined ? "" : ` See ${linked(page)}.`}`],
+    `Level \`${level}\`, outcome \`${outcome}\`${
+      own.length === 0 ? ", no fields" : `; fields ${own.map((field) => `\`${field}\``).join(", ")}`
+    }.`
+  ].join("\n\n")
+}
+
+/** Returns the events of each target, with an anchor for each event. */
+const eventParts = (): ReadonlyArray<string> => {
+  const targets = [...new Set(declared.map(([name]) => targetOf(name)))]
+  return targets.flatMap((target) => [
+    `### ${target}`,
+    ...declared.filter(([name]) => targetOf(name) === target).map(eventPart)
+  ])
+}
 
 const fieldTable = (): string =>
   tableOf(
@@ -28,4 +50,4 @@ const fieldTable = (): string =>
  * Returns the catalogue of `docs/log-events.md`: every record that the service can write, and every field that a record
  * may have.
  */
-export const renderEvents = (): string => ["### Events", eventTable(), "### Fields", fieldTable()].join("\n\n")
+export const renderEvents = (): string => [...eventParts(), "### Fields", fieldTable()].join("\n\n")

@@ -3,6 +3,13 @@ const end = "<!-- dprint-ignore-end -->"
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "\\<")
 
+/**
+ * Returns a sentence in Markdown. A path of a document becomes a link, from a document in `docs`. A sentence in
+ * Markdown may begin with `<` only in backticks.
+ */
+export const prose = (text: string): string =>
+  text.replaceAll(/\bdocs\/([\w./-]+\w)/g, (_, path: string) => `[${path}](${path})`)
+
 /** Returns a table in Markdown, whatever its cells contain. */
 export const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows.map((row) => row.map(cell))].map((row) => `| ${row.join(" | ")} |`).join("\n")

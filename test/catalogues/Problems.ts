@@ -4,9 +4,12 @@ import * as Acme from "../../src/domain/AcmeError.ts"
 import { limitedThings } from "../../src/domain/Limit.ts"
 import { problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import { recordsOf } from "../../src/domain/ProblemRecords.ts"
+import { codeMeanings } from "../../src/domain/words/meanings/CodeMeanings.ts"
+import type { Meaning } from "../../src/domain/words/meanings/Meaning.ts"
+import { problemMeanings } from "../../src/domain/words/meanings/ProblemMeanings.ts"
 import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
-import { tableOf } from "./Markdown.ts"
+import { prose, tableOf } from "./Markdown.ts"
 
 /** Stands for a sentence that is written where the failure is made. */
 const ownWords = "…"
@@ -92,9 +95,20 @@ const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyA
   })
 }
 
+const renderMeanings = (head: string, meanings: { readonly [word: string]: Meaning }): string =>
+  tableOf(
+    [head, "Means", "What to do", "Page"],
+    Object.entries(meanings).map(([word, [meaning, remedy, page]]) => [
+      word,
+      meaning,
+      prose(remedy),
+      page === undefined ? "" : `[${page}](${page})`
+    ])
+  )
+
 /**
  * Returns the catalogue of `docs/errors.md`: every problem document that a client can get as an answer or find in an
- * order or a challenge, and the causes.
+ * order or a challenge, the causes, and what each type and each code means.
  */
 export const renderProblems = (): string =>
   [
@@ -107,5 +121,11 @@ export const renderProblems = (): string =>
     renderCauses(classes.map(([, Failure]) => new Failure(example))),
     "## Refusals of operators",
     "The log records these refusals of the API, of the panel and of sign-ins. If an answer does not say the cause, only the\nlog does.",
-    renderOperatorRecords()
+    renderOperatorRecords(),
+    "## Types of problems",
+    "`acme-svc explain TYPE` prints the row of a type, with its status and the log events that say more.",
+    renderMeanings("Type", problemMeanings),
+    "## Codes of the API",
+    "`acme-svc explain CODE` prints the row of a code.",
+    renderMeanings("Code", codeMeanings)
   ].join("\n\n")

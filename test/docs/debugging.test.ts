@@ -38,6 +38,11 @@ describe("docs/debugging.md", () => {
       return found
     }, { timeout: patienceMs, interval: 100 })
 
+  it("has commands that explain a word, and find words", async () => {
+    assert.match(await place.succeed("explainEvent"), /^do +Remove the cause/m)
+    assert.match(await place.succeed("explainSearch"), /^db_standby_left +log event /m)
+  })
+
   it("has commands that find the job of an order, and the request that made the job", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "cert.pem")
     const [, order = ""] = /^([0-9a-f-]{36})  default  default  valid /m.exec(

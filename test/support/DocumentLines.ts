@@ -100,6 +100,8 @@ export const linesOf = {
     jobsCancel: "acme-svc jobs cancel JOB_ID --yes"
   },
   debugging: {
+    explainEvent: "acme-svc explain job_run_abandoned",
+    explainSearch: "acme-svc explain --search standby",
     serveKept: "acme-svc serve --log-level debug | tee serve.log",
     grepRequest: "grep REQUEST_ID serve.log",
     grepJob: "grep JOB_ID serve.log",

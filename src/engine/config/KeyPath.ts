@@ -48,11 +48,18 @@ const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<
     declared.path.map((segment, index) => segment === "<name>" ? path[index]?.replaceAll("_", "-") ?? segment : segment)
   )
 
+const ranked = (wanted: string, candidates: ReadonlyArray<string>) =>
+  candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
+
 /** Returns the candidate whose edit distance to the wanted name is smallest. */
-export const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
-  const ranked = candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
-  return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
-}
+export const nearest = (wanted: string, candidates: ReadonlyArray<string>): string =>
+  ranked(wanted, candidates).reduce((best, next) => next.edits < best.edits ? next : best).candidate
+
+/** Returns the candidates whose edit distances to the wanted name are smallest, the nearest first. */
+export const nearestOf = (wanted: string, candidates: ReadonlyArray<string>, most: number): ReadonlyArray<string> =>
+  ranked(wanted, candidates).sort((one, other) => one.edits - other.edits).slice(0, most).map(({ candidate }) =>
+    candidate
+  )
 
 /**
  * Returns `server.base_url` for `places.web.server.base_url`, if entries of `places` inherit unset keys and

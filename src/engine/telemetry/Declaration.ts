@@ -25,18 +25,18 @@ export type Level = "debug" | "info" | "warn" | "error"
  */
 export type Outcome = "success" | "failure" | "progress" | "advisory"
 
-/** The declaration of one event. */
-export interface Declaration<F extends string = string> {
-  readonly level: Level
-  readonly outcome: Outcome
+/** The declaration of one event. The types of the level and the outcome say which other facts an event must have. */
+export interface Declaration<F extends string = string, L extends Level = Level, O extends Outcome = Outcome> {
+  readonly level: L
+  readonly outcome: O
   readonly fields: ReadonlyArray<F>
 }
 
 /** Declares an event of this level and outcome, with these fields. */
-const declare = (level: Level, outcome: Outcome) =>
+const declare = <L extends Level, O extends Outcome>(level: L, outcome: O) =>
 <const F extends ReadonlyArray<string>>(
   ...names: F
-): Declaration<F[number]> => ({ level, outcome, fields: names })
+): Declaration<F[number], L, O> => ({ level, outcome, fields: names })
 
 export const debug = declare("debug", "success")
 /** Declares a failure that is not unusual, such as a stranger's failed handshake or a name that does not exist. */
