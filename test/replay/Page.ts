@@ -41,12 +41,19 @@ const shownTag = (tag: string): string => {
   return `${isLine ? "\n" : " "}${isTold ? `[${[name, ...said].join(" ")}] ` : ""}`
 }
 
+/**
+ * Matches the line that says what a word means. Its sentences stand on every page of a refusal and may change in every
+ * version, and a decision about so many plays would hide other differences. The tests of the pages read these lines.
+ */
+const meaning = /<details class="means">[\s\S]*?<\/details>/g
+
 /** Returns the text of a page. With `isWhole`, the text includes the frame that all pages share. */
 export const textOf = (html: string, isWhole: boolean): string => {
   const main = isWhole ? undefined : /<main\b[^>]*>([\s\S]*?)<\/main>/.exec(html)?.[1]
   const [, title = ""] = /<title>([^<]*)<\/title>/.exec(html) ?? []
   const shown = (main === undefined ? html : `# ${title}\n${main}`)
     .replaceAll(/<!--[\s\S]*?-->/g, "")
+    .replaceAll(meaning, "")
     .replaceAll(
       /<svg\b[\s\S]*?<\/svg>/g,
       (drawn) => ` [picture ${[...drawn.matchAll(/<title>([^<]*)/g)].map(([, one]) => one).join(", ")}] `

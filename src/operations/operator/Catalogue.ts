@@ -209,3 +209,19 @@ export const wordsWith = (text: string): ReadonlyArray<Word> => {
     [name, meaning, remedy].some((part) => part.toLowerCase().includes(wanted))
   )
 }
+
+/**
+ * Returns what a problem type means, of which the text is the suffix or the whole URN. Returns undefined if this version
+ * does not know the type.
+ */
+export const saidOfProblem = (text = ""): Said | undefined => {
+  const suffix = suffixOf(text)
+  return isProblem(suffix) ? saidBy(problemMeanings[suffix]) : undefined
+}
+
+/** Returns what an error code of the API means. */
+export const saidOfCode = (code: OperatorCode): Said => saidBy(codeMeanings[code])
+
+/** Returns what an event of the trail means. Returns undefined if this version does not know the event. */
+export const saidOfAuditEvent = (event: string): Said | undefined =>
+  Object.hasOwn(auditEventMeanings, event) ? saidBy(auditEventMeanings[event as AuditEvent]) : undefined

@@ -8,6 +8,7 @@ import { emit } from "../../domain/words/Log.ts"
 import type { Answer, Request } from "../../engine/http/Message.ts"
 import { header } from "../../engine/http/Message.ts"
 import type { Unreadable } from "../../engine/sql/Unreadable.ts"
+import { saidOfCode } from "../../operations/operator/Catalogue.ts"
 import type { Sender } from "../operator/gate/OperatorChecks.ts"
 import { isChange } from "../operator/gate/OperatorChecks.ts"
 import { urlOf } from "./Listing.ts"
@@ -249,7 +250,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
       _tag: "Page",
       template: isBeside ? "refusal" : "error",
       title: status === 404 ? "Not found" : "Refused",
-      data: { problem },
+      data: { problem, said: saidOfCode(code) },
       status,
       headers: { ...placed, ...more }
     }

@@ -152,6 +152,24 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       for (const path of [`/ui/jobs/${nobody}`, "/ui/jobs/x"]) assert.strictEqual((yield* ask(path, held)).status, 404)
     }))
 
+  test("say what the last error of a job means, unless the job has ended otherwise", ({ ask }) =>
+    Effect.gen(function*() {
+      const { id } = yield* finalized
+      const held = yield* entered({ ask }, "vera", "viewer")
+      const shown = Effect.map(ask(`/ui/jobs/${id}`, held), ({ text }) => text)
+      assert.notInclude(yield* shown, "What this means")
+      yield* sql("UPDATE jobs SET attempts = 1, last_error = 'planted'")
+      assert.include(yield* shown, "An attempt of a job has failed, and the job is tried again later.")
+      yield* sql("UPDATE jobs SET status = 'failed'")
+      const failed = yield* shown
+      assert.include(failed, "The service has given a job up")
+      assert.include(failed, "<code>acme-svc jobs run-now JOB_ID</code>")
+      yield* sql("UPDATE jobs SET status = 'done'")
+      assert.notInclude(yield* shown, "What this means")
+      const gone = yield* ask(`/ui/jobs/${nobody}`, held)
+      assert.include(gone.text, "There is no such record, or nothing at this path.")
+    }))
+
   test("run a job at once, unless a worker is running it", ({ ask }) =>
     Effect.gen(function*() {
       const { id } = yield* finalized

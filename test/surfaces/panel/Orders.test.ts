@@ -64,6 +64,26 @@ describe("the pages of orders", () => {
       }
     }))
 
+  test("say what the problem of an order means, if this version knows its type", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const { id } = yield* orderOf(yield* caller, "a.example")
+      const after = (type: string) =>
+        Effect.andThen(
+          sql(`UPDATE orders SET status = 'invalid', error = '{"type":"${type}","status":429,"detail":"no"}'`),
+          Effect.map(ask(`/ui/orders/${id}`, held), wordsOf)
+        )
+      assert.include(
+        yield* after("urn:ietf:params:acme:error:rateLimited"),
+        "What this means The client has reached a limit of this service or of its upstream"
+      )
+      for (const type of ["urn:ietf:params:acme:error:toString", "urn:example:new"]) {
+        const words = yield* after(type)
+        assert.include(words, "Problem document")
+        assert.notInclude(words, "What this means")
+      }
+    }))
+
   test("show a certificate and send its chain, if there is one", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
+import { saidOfAuditEvent, saidOfProblem } from "../../../operations/operator/Catalogue.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { exportAudit, listAudit, listAuditReceivers, readAuditRow, verifyAudit } from "../../operator/acts/AuditActs.ts"
@@ -73,6 +74,7 @@ export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
       Effect.map(looked(readAuditRow, given), (row) =>
         page("audit-row", `Audit row ${row.id}`, {
           row,
+          said: { event: saidOfAuditEvent(row.event), reason: saidOfProblem(row.reason) },
           members: Object.entries(row.detail ?? {}).map(([name, value]) => ({
             name,
             value,

@@ -1,5 +1,7 @@
 import * as Effect from "effect/Effect"
 import { jobKinds } from "../../../domain/words/JobKind.ts"
+import { saidOfEvent } from "../../../domain/words/meanings/EventMeanings.ts"
+import type { Said } from "../../../domain/words/meanings/Meaning.ts"
 import * as workers from "../../../engine/queue/Workers.ts"
 import { atPrimary } from "../../../engine/sql/Lag.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
@@ -24,6 +26,14 @@ const filters: ReadonlyArray<Filter> = [
 
 /** Returns whether a job can still change by itself. */
 const isLive = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
+
+/** Returns what the last error of a job means. An error before a success or a cancellation means nothing any more. */
+const saidOfError = (status: string): Said | undefined =>
+  status === "failed"
+    ? saidOfEvent("job_run_abandoned")
+    : status === "ready"
+    ? saidOfEvent("job_run_retried")
+    : undefined
 
 /**
  * Returns the queue by kind. The page shows since when the oldest job has been due, not for how long, because an age
@@ -71,6 +81,7 @@ export const jobRoutes = (config: Config) => [
       const now = yield* currentSeconds
       return page("job", `Job ${id}`, {
         job: jobDetailObject(config, found, now),
+        said: saidOfError(found.job.status),
         isDue: found.job.status === "ready" && found.job.runAt <= now,
         endsOrder: jobs.endsOrder(found.job),
         leftOut: jobs.leftOut(found.job),

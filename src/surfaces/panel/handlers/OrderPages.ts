@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { orderFilterWords, statusShown } from "../../../domain/Order.ts"
 import { reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
+import { saidOfProblem } from "../../../operations/operator/Catalogue.ts"
 import { decodedChain } from "../../../operations/operator/CertificateView.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import { kindNames } from "../../../operations/operator/KindRecords.ts"
@@ -82,6 +83,7 @@ export const orderRoutes = (
       const status = statusShown(found.order, orders.validityOf(config, found.order.profile), now)
       return page("order", `Order ${id}`, {
         order,
+        said: saidOfProblem(order.error?.type),
         several,
         chain,
         reason: found.order.revocationReason === undefined ? "" : reasonShown(found.order.revocationReason),
