@@ -74,6 +74,12 @@ export const adminMeanings = {
   admin_operator_enabled: "A disabled operator may sign in again.",
   admin_operator_role_changed: "An operator has got another role.",
   admin_operator_contact_changed: "The mail address of an operator was changed.",
+  admin_password_link_created: "A link was made that sets the password of an operator once, within fifteen minutes.",
+  admin_password_link_refused: [
+    "A link to set a password was refused: it is unknown, used or over, or it came from another machine.",
+    "If nobody of you has tried it, look at the address; `acme-svc admin user link NAME` makes another link.",
+    "admin.md"
+  ],
   admin_operator_password_changed: "The password of an operator was changed.",
   admin_operator_totp_reset: "The second factor of an operator was taken away.",
   admin_operator_session_revoked: "Sessions of another operator were ended.",

@@ -66,6 +66,7 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   operator_deleted: "An operator was deleted.",
   operator_role_changed: "An operator has got another role.",
   operator_contact_updated: "The mail address of an operator was changed.",
+  operator_password_link_created: "A link was made that sets the password of an operator once.",
   operator_password_changed: "The password of an operator was changed.",
   operator_disabled: "An operator was disabled, and all sessions of that operator have ended.",
   operator_enabled: "A disabled operator may sign in again.",
