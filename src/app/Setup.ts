@@ -52,15 +52,22 @@ export const loadOrCreate: Effect.Effect<
   return { loaded: yield* settings.fresh(new Set(everyRole)), created: path }
 })
 
-const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
+/** Returns whether a configuration is refused only because nothing has been configured yet. */
+export const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
   faults.every(({ key }) => key === "profiles" || key === fileVariable)
 
-/** Creates the key files that are missing. Returns a line for each new pair. Existing files are never changed. */
-export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Host> =>
+/**
+ * Creates the key files that are missing. Returns a line for each new pair. Existing files are never changed. With
+ * `lacksCa` no CA is made, because its certificate comes from elsewhere.
+ */
+export const createFiles = (
+  config: Config,
+  { lacksCa = false } = {}
+): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Host> =>
   Effect.gen(function*() {
     const made: Array<string> = []
     for (const { enabled, signer } of config.profiles) {
-      if (!enabled || signer.backend !== "local_ca") continue
+      if (lacksCa || !enabled || signer.backend !== "local_ca") continue
       const { cert_path, key_path } = signer.local_ca
       if (yield* generateIfAbsent(signer.local_ca)) {
         made.push(`CA            ${yield* seenFromHere(cert_path, key_path)}`)

@@ -122,6 +122,8 @@ export interface InitialConfig {
   readonly bind_address: string
   readonly base_url: string
   readonly http_01_port: number
+  /** `database.url`. Undefined for the default, a SQLite file. */
+  readonly database_url: string | undefined
 }
 
 /** A server that only its own machine can reach. It can issue a first certificate without root privileges. */
@@ -129,12 +131,16 @@ const initial: InitialConfig = {
   profile: "default",
   bind_address: "127.0.0.1:3000",
   base_url: "http://localhost:3000",
-  http_01_port: 5002
+  http_01_port: 5002,
+  database_url: undefined
 }
+
+/** Returns the section of the database. The URL may contain a password. */
+export const databaseSection = (url: string): string => `[database]\nurl = ${JSON.stringify(url)}\n`
 
 /** Returns a first `config.toml` for a new operator: a server on this machine and one profile. */
 export const renderInitialConfig = (choices: Partial<InitialConfig> = {}): string => {
-  const { base_url, bind_address, http_01_port, profile } = { ...initial, ...choices }
+  const { base_url, bind_address, database_url, http_01_port, profile } = { ...initial, ...choices }
   return `# Configuration of acme-svc. Every key and its default is in config.toml.example.
 
 [server]
@@ -142,7 +148,7 @@ export const renderInitialConfig = (choices: Partial<InitialConfig> = {}): strin
 bind_address = ${JSON.stringify(bind_address)}
 # The URL clients use, without a trailing slash. It must be the public one: every signed request is checked against it.
 base_url = ${JSON.stringify(base_url)}
-
+${database_url === undefined ? "" : `\n${databaseSection(database_url)}`}
 [challenge]
 # Lets the server validate names that point to this machine itself, such as those below localhost. Delete this line in
 # production: otherwise any client that may order can make the server connect to services meant for this machine only.

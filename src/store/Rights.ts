@@ -71,6 +71,13 @@ export const needed = (roles: Roles): ReadonlySet<string> =>
     )
   )
 
+/** A right in parts: its privilege, its table, and its column or an empty text. */
+export const partsOfRight = (right: string): readonly [privilege: string, table: string, column: string] => {
+  const [privilege = "", of = ""] = right.split(" on ")
+  const [object = "", part = ""] = of.split(".")
+  return [privilege, object, part]
+}
+
 // Each element of `wanted` consists of the right, its privilege, its table, and its column or an empty text.
 const missingStatement = statement({
   name: "rights_missing",
@@ -95,11 +102,7 @@ export const missing = (roles: Roles): Effect.Effect<ReadonlyArray<string>, Stor
       ? Effect.succeed([])
       : Effect.map(
         all(missingStatement, {
-          wanted: [...needed(roles)].map((right) => {
-            const [privilege = "", of = ""] = right.split(" on ")
-            const [object = "", part = ""] = of.split(".")
-            return [right, privilege, object, part]
-          })
+          wanted: [...needed(roles)].map((right) => [right, ...partsOfRight(right)])
         }),
         (found) => found.map(({ right }) => right)
       )

@@ -1,0 +1,25 @@
+import * as Effect from "effect/Effect"
+import { urlsOfServers } from "../../engine/sql/PostgresUrl.ts"
+import { Host } from "../Host.ts"
+import type { Administrator } from "../ServiceDatabase.ts"
+import { withPassword } from "../ServiceDatabase.ts"
+import { readKnownSecret } from "./SecretInput.ts"
+
+/**
+ * Returns an administrator. The password comes from the file, from `PGPASSWORD`, or from standard input. An empty
+ * password means that the server asks for none.
+ */
+export const administratorOf = Effect.fnUntraced(function*(
+  name: string,
+  url: string,
+  passwordFile: string | undefined
+) {
+  const { env } = yield* Host
+  const given = passwordFile === undefined ? env["PGPASSWORD"] : undefined
+  const password = given ??
+    (yield* passwordFile === undefined
+      ? readKnownSecret("administrator's password", undefined)
+      : readKnownSecret("admin-password", passwordFile))
+  const user = decodeURIComponent(new URL(urlsOfServers(url)[0] ?? url).username)
+  return { name, shown: url, url: withPassword(url, user, password) } satisfies Administrator
+})
