@@ -17,6 +17,7 @@ const actCommands = () => import("./commands/ActCommand.ts")
 /** The commands by name. A command is loaded only when it is used, so that it does not slow down other commands. */
 const commands = {
   serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
+  setup: async () => (await import("./commands/SetupCommand.ts")).setupCommand,
   init: async () => (await import("./commands/InitCommand.ts")).initCommand,
   migrate: async () => (await import("./commands/MigrateCommand.ts")).migrateCommand,
   config: async () => (await import("./commands/ConfigCommand.ts")).configCommand,
@@ -79,7 +80,7 @@ const commands = {
 
 /** The sections of the commands, in the order of the help. A command that no section lists comes last. */
 export const sections: Sections = [
-  ["Serve", ["serve", "init", "health", "config"]],
+  ["Serve", ["setup", "serve", "init", "health", "config"]],
   ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
   ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit"]],
   ["Queue and database", ["jobs", "worker", "migrate", "transfer", "nonce"]],
@@ -94,6 +95,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   serve: "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration",
   init:
     "Migrate the database and create what is missing: a first config.toml with the first operator, the CA, the TLS key and certificate",
+  setup: "Ask what a first configuration needs, write it, check it, and create everything for a start",
   migrate: "Apply pending schema migrations",
   config: "The configuration, as it is on disk",
   profile: "ACME endpoints",

@@ -70,8 +70,10 @@ export class Host extends Context.Service<
     readonly process: Process
     readonly stdin: {
       readonly isTerminal: boolean
-      /** Reads the next line, without its line end. */
+      /** Reads the next line, without its line end. At the end of the input the line is empty. */
       readonly readLine: Effect.Effect<string>
+      /** Reads the next line, without its line end. Returns undefined at the end of the input. */
+      readonly nextLine: Effect.Effect<string | undefined>
       /** Reads everything up to the end. Returns undefined if there are more octets than `most`. */
       readonly readAll: (most: number) => Effect.Effect<Uint8Array | undefined>
       /** Reads the next line while it is typed. The terminal does not show it. */

@@ -83,14 +83,24 @@ const uncaught = Effect.callback<never>((resume) => {
   process.on("uncaughtException", (error) => resume(Effect.die(error)))
 })
 
-const readLine = Effect.callback<string>((resume) => {
+/** Lines that were typed or pasted before they were asked for. */
+const typedAhead: Array<string> = []
+
+const nextLine = Effect.callback<string | undefined>((resume) => {
+  if (typedAhead.length > 0) return resume(Effect.succeed(typedAhead.shift()))
   const lines = createInterface({ input: process.stdin })
-  lines.once("line", (line) => {
+  let isHeard = false
+  lines.on("line", (line) => {
+    if (isHeard) return void typedAhead.push(line)
+    isHeard = true
     resume(Effect.succeed(line))
     lines.close() // this emits `close` at once; the first resume counts
   })
-  lines.once("close", () => resume(Effect.succeed("")))
+  lines.once("close", () => resume(Effect.undefined))
+  return Effect.sync(() => lines.close())
 })
+
+const readLine = Effect.map(nextLine, (line = "") => line)
 
 const readAll = (most: number) =>
   Effect.callback<Uint8Array | undefined>((resume) => {
@@ -149,7 +159,7 @@ const host = (installed: Installed): Layer.Layer<Host> =>
   Layer.effect(
     Host,
     Effect.map(ownParent, (parent) => ({
-      stdin: { isTerminal: process.stdin.isTTY === true, readLine, readAll, readHidden },
+      stdin: { isTerminal: process.stdin.isTTY === true, readLine, nextLine, readAll, readHidden },
       stdout: output(process.stdout),
       stderr: output(process.stderr),
       env: process.env,

@@ -33,19 +33,24 @@ export const databaseFailed = ({ mayPass, message }: DatabaseRefused): CommandFa
 export const patienceMs = 10_000
 
 /**
- * Returns what is wrong with the URL of an administrator, as a sentence without a subject. Undefined if nothing is
- * wrong. A password in a URL is refused, because others can read arguments, and answers are kept in a file.
+ * Returns what is wrong with the URL of a user of PostgreSQL, as a sentence without a subject. Undefined if nothing is
+ * wrong. `user` and `example` say what must be named. A password in a URL is refused, because others can read arguments,
+ * and answers are kept in a file.
  */
-export const administratorFault = (url: string): string | undefined => {
+export const databaseUserFault = (url: string, user: string, example: string): string | undefined => {
   const fault = postgresUrl.fault(url)
   if (fault !== undefined) return fault
   const { password, pathname, username } = new URL(urlsOfServers(url)[0] ?? url)
   if (password !== "") {
     return "must not contain a password, because others could read it: put it into a file, or into PGPASSWORD"
   }
-  if (username === "") return "must name the administrator: postgres://admin@host/postgres"
-  return pathname.length > 1 ? undefined : "must name a database that is there: postgres://admin@host/postgres"
+  if (username === "") return `must name ${user}: ${example}`
+  return pathname.length > 1 ? undefined : `must name a database that is there: ${example}`
 }
+
+/** Does the same as {@link databaseUserFault} for the URL of an administrator. */
+export const administratorFault = (url: string): string | undefined =>
+  databaseUserFault(url, "the administrator", "postgres://admin@host/postgres")
 
 /** Returns what is wrong with the name of a new database, as a sentence without a subject. */
 export const databaseNameFault = (name: string): string | undefined =>
@@ -71,8 +76,14 @@ export interface Administrator {
   readonly shown: string
 }
 
+/** Returns an administrator with this password. An empty password means that the server asks for none. */
+export const administratorWith = (name: string, url: string, password: string): Administrator => {
+  const user = decodeURIComponent(new URL(urlsOfServers(url)[0] ?? url).username)
+  return { name, shown: url, url: withPassword(url, user, password) }
+}
+
 /** Returns the URL of the service for a new database: the same servers, the name as role and database, a new password. */
-const newServiceUrl = (
+export const newServiceUrl = (
   { shown }: Administrator,
   name: string
 ): Effect.Effect<Redacted.Redacted, never, Entropy> =>
@@ -215,14 +226,14 @@ const destinationOf = Effect.fnUntraced(function*(administrator: Administrator, 
 })
 
 /** Makes what a plan says. Returns a line for each group of things that was made. */
-const carryOut = (wanted: WantedDatabase, plan: DatabasePlan) =>
+export const carryOut = (wanted: WantedDatabase, plan: DatabasePlan) =>
   Effect.map(Effect.mapError(makeDatabase(wanted, plan), databaseFailed), () => [
     ...plan.roles.length === 0 ? [] : [`roles         ${plan.roles.join(", ")}`],
     ...plan.makesDatabase ? [`database      ${plan.names.database}`] : []
   ])
 
 /** Returns what {@link planDatabase} needs. */
-const wantedOf = (
+export const wantedOf = (
   { name, url }: Administrator,
   service: Redacted.Redacted,
   isKnown: boolean

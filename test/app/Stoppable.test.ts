@@ -13,6 +13,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
   stdin: {
     isTerminal: false,
     readLine: Effect.succeed(""),
+    nextLine: Effect.undefined,
     readAll: () => Effect.succeed(new Uint8Array()),
     readHidden: Effect.succeed("")
   },

@@ -26,6 +26,8 @@ export interface Around {
   readonly columns?: number
   /** The whole standard input, for a command that reads all of it. */
   readonly piped?: string | Uint8Array
+  /** The lines that are typed as answers at the terminal, in order. After them the input ends. */
+  readonly lines?: ReadonlyArray<string>
   /** The lines of hidden input, in order. */
   readonly hidden?: ReadonlyArray<string>
   /** An effect that runs while a question is open. */
@@ -51,7 +53,8 @@ export const hostOf = (
   directory: string,
   said: { out: string; err: string },
   around: Around,
-  hidden = [...around.hidden ?? []]
+  hidden = [...around.hidden ?? []],
+  lines = [...around.lines ?? []]
 ): Host["Service"] => ({
   cwd: directory,
   env: {
@@ -61,8 +64,9 @@ export const hostOf = (
     ...around.env
   },
   stdin: {
-    isTerminal: around.typed !== undefined || around.hidden !== undefined,
+    isTerminal: around.typed !== undefined || around.hidden !== undefined || around.lines !== undefined,
     readLine: Effect.as(around.whileAsked ?? Effect.void, around.typed ?? ""),
+    nextLine: Effect.sync(() => lines.shift()),
     readAll: (most) =>
       Effect.succeed(Buffer.from(around.piped ?? "")).pipe(
         Effect.map((octets) => octets.length > most ? undefined : octets)

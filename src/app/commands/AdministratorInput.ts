@@ -1,8 +1,6 @@
 import * as Effect from "effect/Effect"
-import { urlsOfServers } from "../../engine/sql/PostgresUrl.ts"
 import { Host } from "../Host.ts"
-import type { Administrator } from "../ServiceDatabase.ts"
-import { withPassword } from "../ServiceDatabase.ts"
+import { administratorWith } from "../ServiceDatabase.ts"
 import { readKnownSecret } from "./SecretInput.ts"
 
 /**
@@ -20,6 +18,5 @@ export const administratorOf = Effect.fnUntraced(function*(
     (yield* passwordFile === undefined
       ? readKnownSecret("administrator's password", undefined)
       : readKnownSecret("admin-password", passwordFile))
-  const user = decodeURIComponent(new URL(urlsOfServers(url)[0] ?? url).username)
-  return { name, shown: url, url: withPassword(url, user, password) } satisfies Administrator
+  return administratorWith(name, url, password)
 })

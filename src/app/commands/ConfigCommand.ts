@@ -6,14 +6,11 @@ import { configKeyObject } from "../../operations/operator/objects/SettingObject
 import type { Config } from "../../settings/AppConfig.ts"
 import { effectiveKeys } from "../../settings/Effective.ts"
 import { renderKeys } from "../../surfaces/cli/ConfigurationText.ts"
-import { escapedLines } from "../../surfaces/cli/Escaped.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
+import { refuseFaults, tellAdvisories, tellServed } from "../CheckReport.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
-import { advisoriesOf, faultsOf } from "../ConfigCheck.ts"
-import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { tryOnline } from "../OnlineCheck.ts"
-import { withPlaces } from "../Places.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, switchFlag } from "./Flags.ts"
@@ -46,21 +43,11 @@ const checkCommand = command(
   },
   ({ online }) =>
     Effect.gen(function*() {
-      const { process } = yield* Host
       const loaded = yield* Settings.loaded
-      const faults = yield* Effect.provide(faultsOf(loaded.config, process), Logging.quiet(loaded))
-      if (faults.length > 0) {
-        return yield* new CommandFailed({ code: 3, message: yield* withPlaces(faults.join("\n"), loaded) })
-      }
-      const advisories = yield* advisoriesOf(loaded)
-      for (const advisory of advisories) {
-        yield* Console.error(`Advisory: ${escapedLines(yield* withPlaces(advisory, loaded))}`)
-      }
+      yield* refuseFaults(loaded)
+      yield* tellAdvisories(loaded)
       if (online) yield* Effect.provide(tellTries(loaded.config), Logging.quiet(loaded))
-      const served = loaded.config.profiles.filter(({ enabled }) => enabled).length
-      yield* Console.log(
-        `${loaded.filePresent ? loaded.path : "The configuration"} can be served, with ${served} profile(s).`
-      )
+      yield* tellServed(loaded)
     })
 )
 

@@ -90,6 +90,10 @@ const tomlFault = (cause: unknown): string => {
   return `is not well-formed TOML at line ${cause.line}, column ${cause.column}: ${reason}`
 }
 
+/** Reads a TOML file that has no table of keys. Fails with a sentence that says why the text is not TOML. */
+export const readToml = (text: string): Result.Result<{ readonly [name: string]: unknown }, string> =>
+  Result.try({ try: () => parse(text), catch: tomlFault })
+
 /**
  * Reads a TOML file with the help of the table of keys. Fails with a sentence that says why the text is not TOML.
  * Values keep their TOML type.

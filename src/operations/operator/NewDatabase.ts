@@ -87,6 +87,14 @@ const explained = (name: string, url: Redacted.Redacted) => ({ cause }: SqlError
 const sessionOf = (wanted: WantedDatabase, url = wanted.admin) =>
   openSession({ url, acquire_timeout_ms: wanted.acquire_timeout_ms })
 
+/** Checks that a database of PostgreSQL lets its user in. `name` is what has the URL, in refusals. */
+export const tryDatabase = (
+  name: string,
+  url: Redacted.Redacted,
+  acquire_timeout_ms: number
+): Effect.Effect<void, DatabaseRefused> =>
+  Effect.scoped(openSession({ url, acquire_timeout_ms })).pipe(Effect.mapError(explained(name, url)), Effect.asVoid)
+
 /** Refuses a role that may more than the service needs, or that cannot be used. */
 const refuseExcess = (roles: ReadonlyArray<databaseSql.ExistingRole>) => {
   for (const { excess, mayLogIn, name } of roles) {

@@ -1,0 +1,39 @@
+import { parseBindAddress } from "../engine/net/SocketAddress.ts"
+import type { Given } from "./Dialogue.ts"
+
+/* What is left to do after `setup`. */
+
+/** What the next steps depend on besides the answers. */
+export interface SetupEnd {
+  /** The file of the configuration, as the next commands must name it; undefined if they find it by themselves. */
+  readonly named: string | undefined
+  readonly isUnit: boolean
+  /** The request for the CA's certificate, if there is one. */
+  readonly request: string | undefined
+  readonly hasOperator: boolean
+}
+
+/** Returns the next steps, one line for each. */
+export const nextSteps = ({ answers }: Given, { hasOperator, isUnit, named, request }: SetupEnd): string => {
+  const before = named === undefined ? "" : `ACME_SVC_CONFIG=${named} `
+  const port = parseBindAddress(answers["listen"] ?? "")?.port ?? 0
+  const steps = [
+    ...request === undefined ? [] : [
+      `Let your root sign ${request}, then: ${before}acme-svc ca import - < issuing.pem`
+    ],
+    ...isUnit && port > 0 && port < 1024
+      ? [
+        `Let the unit listen on port ${port}: systemctl edit acme-svc (docs/operations.md, "Under systemd")`
+      ]
+      : [],
+    isUnit ? "systemctl enable --now acme-svc" : `${before}acme-svc serve`,
+    `${before}acme-svc health`,
+    ...answers["access"] === "credentials" ? [`${before}acme-svc eab create --label "my first client"`] : [],
+    ...answers["panel"] !== "yes" || hasOperator
+      ? []
+      : [`${before}acme-svc admin user create ${answers["operator"] ?? ""} --role admin`],
+    ...answers["panel"] === "yes" ? ["Open http://localhost:3001 on this machine"] : [],
+    `Give clients this URL: ${answers["url"] ?? ""}/profile/default/directory`
+  ]
+  return ["", "The next steps:", "", ...steps.map((step, at) => `  ${at + 1}. ${step}`)].join("\n")
+}
