@@ -189,3 +189,10 @@ export const answersIn = Effect.fnUntraced(function*(questions: ReadonlyArray<Qu
 /** Returns the items of the answer to a list. */
 export const itemsOf = (answer: string): ReadonlyArray<string> =>
   answer.split(",").map((item) => item.trim()).filter((item) => item !== "")
+
+/** Returns the answer to a question, or an empty text if it was not asked. */
+export const answerTo = ({ answers }: Given, name: string): string => answers[name] ?? ""
+
+/** Returns what is wrong with an answer with which something failed, as a sentence without a subject. */
+export const unusable = ({ message }: { readonly message: string }): string =>
+  `cannot be used: ${message.replace(/\.$/, "")}`

@@ -93,10 +93,13 @@ const nextLine = Effect.callback<string | undefined>((resume) => {
   lines.on("line", (line) => {
     if (isHeard) return void typedAhead.push(line)
     isHeard = true
+    // This pauses the input, so it comes before the program continues, which may read the input again.
+    lines.close()
     resume(Effect.succeed(line))
-    lines.close() // this emits `close` at once; the first resume counts
   })
-  lines.once("close", () => resume(Effect.undefined))
+  lines.once("close", () => {
+    if (!isHeard) resume(Effect.undefined)
+  })
   return Effect.sync(() => lines.close())
 })
 
@@ -141,7 +144,8 @@ const readHidden = Effect.callback<string>((resume) => {
       }
       if (key === interrupt) {
         end()
-        return void process.kill(process.pid, "SIGINT")
+        // A signal from the system might come too late: with the input paused, nothing keeps this process alive.
+        return void process.emit("SIGINT", "SIGINT")
       }
       typed = key === erase || key === backspace ? typed.slice(0, -1) : [...typed, key]
     }
