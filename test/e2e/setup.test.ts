@@ -453,7 +453,7 @@ describe("answers are refused with exit code 2, the name of the answer and nothi
   })
 
   it("and is tried for every question with a check", () => {
-    const tried = new Set([...refused.flatMap(([, , sentence]) => /^\^(\w+)/.exec(sentence.source)?.[1] ?? [])])
+    const tried = new Set(refused.flatMap(([, , sentence]) => /^\^(\w+)/.exec(sentence.source)?.[1] ?? []))
     const names = setupQuestions.map(({ kind, name }) => kind === "newSecret" ? `${name}_file` : name)
     const elsewhere = ["database_password", "database_admin_password"]
     assert.deepStrictEqual(names.filter((name) => !tried.has(name) && !elsewhere.includes(name)), [])

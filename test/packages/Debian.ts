@@ -92,7 +92,7 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
   await step("installs", async () => {
     const said = await shell(debianLines.install.replace("amd64", native))
     check(!said.includes("warning"), said)
-    for (const line of [debianLines.check, debianLines.init, "systemctl enable --now acme-svc"]) {
+    for (const line of [debianLines.setup, debianLines.start, debianLines.health]) {
       check(said.includes(line), `the next step ${line} is not told: ${said}`)
     }
   })
@@ -122,6 +122,14 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
     for (const unit of units) {
       await shell(`systemd-analyze security --offline=true --no-pager --threshold=${exposed} ${unit}`)
     }
+  })
+  await step("writes a configuration from answers, for the group of the service", async () => {
+    await shell("umask 077 && echo 'panel = false' > /root/answers.toml")
+    const said = await shell(`${debianLines.setup} --answers answers.toml --yes 2>&1`)
+    check(said.includes("the configuration is now /etc/acme-svc/config.toml."), said)
+    const owned = await shell("stat --format '%n %a %U %G' /etc/acme-svc/*")
+    check(owned === "/etc/acme-svc/config.toml 640 root acme-svc\n", owned)
+    await shell(`if ${debianLines.setup} --answers answers.toml --yes; then exit 1; fi`)
   })
   await step("accepts its configuration, and makes what is missing", async () => {
     await shell(debianLines.check)

@@ -187,8 +187,9 @@ export const playLife = async (machine: Machine, { directory, step }: Site): Pro
     await shell("dpkg --install older.deb")
     const service = await prepare(machine, world, directory)
     const had = await step("issues a certificate under systemd", async () => {
-      await shell("acme-svc init && systemctl --quiet enable acme-svc")
+      await shell(`${debianLines.init} && ${debianLines.start}`)
       await begin(1)
+      await shell(debianLines.health)
       return service.issue(name)
     })
     await step("reads its configuration again when it is told to", async () => {

@@ -17,6 +17,9 @@ export const npmLines = {
 export const debianLines = {
   build: "npm run deb",
   install: "apt-get install ./acme-svc_*_amd64.deb",
+  setup: "acme-svc setup",
+  start: "systemctl enable --now acme-svc",
+  health: "acme-svc health",
   check: "acme-svc config check",
   init: "acme-svc init",
   list: "acme-svc order list",

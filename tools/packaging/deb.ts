@@ -190,6 +190,8 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
     put(`usr/lib/systemd/system/${unit}`, here(text(`deploy/systemd/${unit}`)))
   }
   put("etc/acme-svc/config.toml", readFileSync(debian("config.toml")), 0o640)
+  // With this copy the command finds out whether somebody has changed the configuration: setup replaces it only if not.
+  put("usr/lib/acme-svc/config.toml", readFileSync(debian("config.toml")))
   const page = { version: upstream, day: date.toISOString().slice(0, 10), setting: installed }
   put("usr/share/man/man1/acme-svc.1.gz", gzipped(renderManPage(await Effect.runPromise(whole), sections, page)))
   const completions = (shell: string) => run(process.execPath, ["dist/main.js", "completions", shell])
