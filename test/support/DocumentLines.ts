@@ -44,6 +44,12 @@ export const linesOf = {
     transfer: "acme-svc transfer --to postgres://acme@db.example/acme --yes",
     completions: "acme-svc completions bash"
   },
+  setup: {
+    setupAnswers: "acme-svc setup --answers answers.toml --yes",
+    initDatabase: "acme-svc init --database postgres://postgres@db.example/postgres",
+    printDatabase: "acme-svc init --database postgres://postgres@db.example/postgres --print",
+    initDatabaseOfClone: "node dist/main.js init --database postgres://postgres@localhost/postgres"
+  },
   settings: {
     filterShow: "acme-svc filter show --profile default",
     filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
@@ -229,6 +235,7 @@ export type Home = keyof typeof linesOf
 export const lines = {
   ...linesOf.newcomer,
   ...linesOf.operations,
+  ...linesOf.setup,
   ...linesOf.settings,
   ...linesOf.eab,
   ...linesOf.campaigns,
