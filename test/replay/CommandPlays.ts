@@ -489,6 +489,7 @@ const commands: ReadonlyArray<CommandEntry> = [
 
   { noun: "service", command: "migrate", flags: { check: true, ...json } },
   { noun: "service", command: "init", isHelpOnly: true },
+  { noun: "service", command: "setup", isHelpOnly: true },
   { noun: "service", command: "serve", isHelpOnly: true, flags: { role: ["king"] } },
   { noun: "service", command: "health", isHelpOnly: true, flags: { role: ["king"], "timeout-ms": ["0", "x"] } },
   { noun: "service", command: "transfer", isHelpOnly: true, flags: { to: ["x", "sqlite://"], "to-file": ["none"] } },

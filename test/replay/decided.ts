@@ -291,6 +291,7 @@ export const decided: ReadonlyArray<Decided> = [
   { plays: /^tokens\.cli: admin token create: --allow "x"/, reason: "A refusal says which of the addresses is none." },
   { plays: /^scopes\./, reason: "Routes, commands and a form that there were not." },
   { plays: /^campaigns\./, reason: "Routes, commands and pages that there were not." },
+  { plays: /^service\.cli: setup/, reason: "A command that there was not." },
   { plays: /^chain\./, reason: "A route, a command and a page that there were not." },
   { plays: /^audit\.panel: GET \/ui\/audit /, reason: "The page links to the page of the chain." },
   { plays: /^kinds\./, reason: "Routes, commands and pages that there were not." },
