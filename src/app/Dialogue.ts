@@ -72,11 +72,9 @@ const askOnce = Effect.fnUntraced(function*({ kind, name, usual }: Question, giv
   const { stderr, stdin } = yield* Host
   const say = (text: string) => Effect.sync(() => stderr.write(escapedLines(text)))
   if (kind === "secret" || kind === "newSecret") {
-    yield* say(`${name}: `)
-    const first = yield* stdin.readHidden
+    const first = yield* stdin.readHidden(`${name}: `)
     if (kind === "secret") return first
-    yield* say(`${name} again: `)
-    return first === (yield* stdin.readHidden) ? first : undefined
+    return first === (yield* stdin.readHidden(`${name} again: `)) ? first : undefined
   }
   const offered = usual(given)
   yield* say(`${name} [${offered}]: `)

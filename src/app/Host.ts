@@ -76,8 +76,11 @@ export class Host extends Context.Service<
       readonly nextLine: Effect.Effect<string | undefined>
       /** Reads everything up to the end. Returns undefined if there are more octets than `most`. */
       readonly readAll: (most: number) => Effect.Effect<Uint8Array | undefined>
-      /** Reads the next line while it is typed. The terminal does not show it. */
-      readonly readHidden: Effect.Effect<string>
+      /**
+       * Writes a question to standard error, and reads the next line while it is typed. The terminal does not show the
+       * line, also if it is typed as soon as the question is seen.
+       */
+      readonly readHidden: (question: string) => Effect.Effect<string>
     }
   }
 >()("acme/app/Host") {}

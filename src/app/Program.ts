@@ -129,30 +129,32 @@ const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f",
  * Reads a line that the terminal does not show. In raw mode a terminal shows nothing that is typed, and does not itself
  * handle the keys for erasing and interrupting.
  */
-const readHidden = Effect.callback<string>((resume) => {
-  const { stderr, stdin } = process
-  let typed: ReadonlyArray<string> = []
-  const end = (): void => {
-    stdin.off("data", read).setRawMode(false).pause()
-    stderr.write("\n")
-  }
-  const read = (chunk: string): void => {
-    for (const key of chunk) {
-      if (key === "\r" || key === "\n" || key === endOfInput) {
-        end()
-        return resume(Effect.succeed(typed.join("")))
-      }
-      if (key === interrupt) {
-        end()
-        // A signal from the system might come too late: with the input paused, nothing keeps this process alive.
-        return void process.emit("SIGINT", "SIGINT")
-      }
-      typed = key === erase || key === backspace ? typed.slice(0, -1) : [...typed, key]
+const readHidden = (question: string) =>
+  Effect.callback<string>((resume) => {
+    const { stderr, stdin } = process
+    let typed: ReadonlyArray<string> = []
+    const end = (): void => {
+      stdin.off("data", read).setRawMode(false).pause()
+      stderr.write("\n")
     }
-  }
-  stdin.setEncoding("utf8").setRawMode(true).on("data", read).resume()
-  return Effect.sync(end)
-})
+    const read = (chunk: string): void => {
+      for (const key of chunk) {
+        if (key === "\r" || key === "\n" || key === endOfInput) {
+          end()
+          return resume(Effect.succeed(typed.join("")))
+        }
+        if (key === interrupt) {
+          end()
+          // A signal from the system might come too late: with the input paused, nothing keeps this process alive.
+          return void process.emit("SIGINT", "SIGINT")
+        }
+        typed = key === erase || key === backspace ? typed.slice(0, -1) : [...typed, key]
+      }
+    }
+    stdin.setEncoding("utf8").setRawMode(true).on("data", read).resume()
+    stderr.write(question)
+    return Effect.sync(end)
+  })
 
 /** Returns what a person types to run this program. In a clone no program with its name is in the search path. */
 const programHere = (): string =>

@@ -15,7 +15,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
     readLine: Effect.succeed(""),
     nextLine: Effect.undefined,
     readAll: () => Effect.succeed(new Uint8Array()),
-    readHidden: Effect.succeed("")
+    readHidden: () => Effect.succeed("")
   },
   stdout: { ...nothing, send: () => Effect.succeed(true), flushed: Effect.succeed(undefined) },
   stderr: nothing,

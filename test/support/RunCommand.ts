@@ -71,7 +71,11 @@ export const hostOf = (
       Effect.succeed(Buffer.from(around.piped ?? "")).pipe(
         Effect.map((octets) => octets.length > most ? undefined : octets)
       ),
-    readHidden: Effect.sync(() => hidden.shift() ?? "")
+    readHidden: (question) =>
+      Effect.sync(() => {
+        said.err += question
+        return hidden.shift() ?? ""
+      })
   },
   stdout: {
     isTerminal: around.columns !== undefined,

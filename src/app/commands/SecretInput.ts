@@ -28,10 +28,9 @@ const ofFile = Effect.fnUntraced(function*(name: string, path: string) {
 })
 
 const typed = Effect.fnUntraced(function*(name: string) {
-  const { stderr, stdin } = yield* Host
-  const ask = (question: string) => Effect.andThen(Effect.sync(() => stderr.write(question)), stdin.readHidden)
-  const first = yield* ask(`New ${name}: `)
-  if (first !== (yield* ask(`The same ${name} again: `))) {
+  const { readHidden } = (yield* Host).stdin
+  const first = yield* readHidden(`New ${name}: `)
+  if (first !== (yield* readHidden(`The same ${name} again: `))) {
     return yield* new CommandFailed({ code: 3, message: `The two ${name}s differ; nothing was changed.` })
   }
   return first
@@ -45,13 +44,10 @@ export const readSecret = Effect.fnUntraced(function*(name: string, file: string
 
 /** Reads a secret that exists already. It differs from {@link readSecret} in that a person types it once. */
 export const readKnownSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
-  const { stderr, stdin } = yield* Host
+  const { stdin } = yield* Host
   if (file !== undefined) return yield* ofFile(name, file)
   if (!stdin.isTerminal) return yield* stdin.readLine
-  return yield* Effect.andThen(
-    Effect.sync(() => stderr.write(`${name[0]?.toUpperCase()}${name.slice(1)}: `)),
-    stdin.readHidden
-  )
+  return yield* stdin.readHidden(`${name[0]?.toUpperCase()}${name.slice(1)}: `)
 })
 
 /**
