@@ -162,6 +162,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "admin session revoke",
     "audit cleanup",
     "migrate",
+    "setup",
     "transfer",
     "nonce cleanup",
     "notify test",
