@@ -42,7 +42,10 @@ interface Around {
  * Creates everything that a first start needs: the tables, the CA, TLS keys and certificates, accounts at upstreams.
  * Prints a line for each. Nothing that exists is changed.
  */
-export const initialize = (loaded: Loaded, { before = [], lacksCa = false, makesOperator = false, owned }: Around = {}) => {
+export const initialize = (
+  loaded: Loaded,
+  { before = [], lacksCa = false, makesOperator = false, owned }: Around = {}
+) => {
   const { config } = loaded
   const program = Effect.gen(function*() {
     const { process } = yield* Host
