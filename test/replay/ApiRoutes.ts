@@ -459,6 +459,7 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
   },
   { noun: "configuration", route: "GET /api/config", by: "viewer", query: profile },
   { noun: "authorities", route: "GET /api/cas", by: "viewer" },
+  { noun: "authorities", route: "GET /api/cas/{issuer}", by: "viewer", at: { issuer }, others: ["0".repeat(64), "x"] },
   { noun: "campaigns", route: "GET /api/campaigns", by: "viewer", query: paging },
   {
     noun: "campaigns",

@@ -318,6 +318,8 @@ const commands: ReadonlyArray<CommandEntry> = [
     flags: { reason: ["4", "superseded", "x"], wait: ["x", "-1"] }
   },
   { noun: "certificates", command: "crl list", flags: json },
+  { noun: "certificates", command: "ca list", flags: json },
+  { noun: "certificates", command: "ca show", args: [issuer], others: ["aa"], flags: json },
   {
     noun: "certificates",
     command: "crl raise",
@@ -365,6 +367,13 @@ const commands: ReadonlyArray<CommandEntry> = [
   { noun: "certificates", command: "ca test-sign", isHelpOnly: true },
   { noun: "certificates", command: "ca rotate", isHelpOnly: true, flags: { at: ["tomorrow"], name: ["A Name"] } },
   { noun: "certificates", command: "ca retire", args: ["none"], flags: { ...profile, write: true, ...json } },
+  {
+    noun: "service",
+    command: "explain",
+    args: ["order_finalized"],
+    others: ["rateLimited", "not_found", "jobs.lease_seconds", "jobs.lease_secnds"],
+    flags: { search: ["token"], ...json }
+  },
   { noun: "service", command: "guide client", args: ["lego"], others: ["nobody"], flags: { ...profile, ...json } },
 
   {

@@ -148,6 +148,7 @@ const pages: ReadonlyArray<PageEntry> = [
   one("/ui/audit/{id}", "audit", "2", ["1", "3", "7", "0", "01"]),
   at("/ui/workers", "workers"),
   at("/ui/authorities", "authorities"),
+  one("/ui/authorities/{issuer}", "authorities", issuer, ["0".repeat(64), "x"]),
   one("/ui/authorities/{issuer}/ca.pem", "authorities", issuer),
   one("/ui/authorities/{issuer}/ca.crl", "authorities", issuer),
   at("/ui/profiles", "profiles"),

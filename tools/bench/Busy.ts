@@ -49,6 +49,8 @@ export const facts = ({ accounts, orders }: BusyPopulation) => {
     order: idOf(2, order),
     failedJob: idOf(5, 7),
     campaign: idOf(9, 1),
+    // A CA that no profile has any more.
+    issuer: "ab".repeat(32),
     // The newest order that was placed at an upstream.
     relayedOrder: idOf(2, Math.max(0, Math.floor(orders / 100) - 1) * 100 + 1),
     serial: `4${order.toString(16).padStart(31, "0")}`,
@@ -167,6 +169,13 @@ const tablesOf = (
       upstream_order_url: "'https://ca.example/order/' || i",
       created_at: at("i * 100"),
       updated_at: at("i * 100")
+    }),
+    rows("crls", 1, {
+      issuer: `'${"ab".repeat(32)}'`,
+      crl_number: "1",
+      der: bytes(hex(32, "i")),
+      this_update: `${from}`,
+      next_update: `${until}`
     }),
     rows("campaigns", 10, {
       id: id(9, "i"),

@@ -50,6 +50,7 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("count for a campaign", "campaigns/preview", { key: "rsa-1024" }),
     page("workers", "workers"),
     page("authorities", "authorities"),
+    page("CA", `authorities/${known.issuer}`),
     page("profiles", "profiles"),
     page("policy of a profile", "profiles/default/filter"),
     page("kinds of a profile", "profiles/default/kinds"),

@@ -179,7 +179,7 @@ export const rotateCommand = command(
       "The label of its key in the token of the present CA, or the name of its key in the Transit engine."
     ),
     passphrasePath: optionalText("passphrase-path", "The file with the passphrase of its key, for the configuration."),
-    cross: repeatedFlag("cross", "file").pipe(
+    cross: repeatedFlag("cross", "path").pipe(
       Flag.mapEffect((files) =>
         files.every((file) => file !== "" && hiddenIn(file) === undefined)
           ? Effect.succeed(files)

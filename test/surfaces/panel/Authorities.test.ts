@@ -154,12 +154,12 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
       const next: Issuer = { ...issuer, id: "ba".repeat(32), subject: "CN=Next CA" }
-      const asked = (cas: ReadonlyArray<TimedIssuer>) =>
+      const asked = (cas: ReadonlyArray<TimedIssuer>, query = "?count=yes") =>
         Effect.provideService(Issuers, {
           ...issuersOf(() => undefined),
           all: (profile) => profile === "default" ? cas : []
         })(
-          panel.ask(`/ui/authorities/${id}`, held)
+          panel.ask(`/ui/authorities/${id}${query}`, held)
         )
       const present = { from: Number.NEGATIVE_INFINITY, issuer }
       const done = (page: { readonly text: string }) =>
@@ -169,6 +169,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(wordsOf(begun), "Live certificates 0")
       assert.include(wordsOf(begun), "acme-svc ca rotate --profile default --to next.pem --at TIME --write")
       assert.deepStrictEqual(done(begun), [])
+      assert.include(wordsOf(yield* asked([present], "")), "Live certificates count them")
 
       const waiting = yield* asked([present, { from: startsAt + day, issuer: next }])
       assert.include(wordsOf(waiting), "CN=Next CA is there.")

@@ -3,7 +3,7 @@ import type { listCas, showCa } from "../../operator/acts/AuthorityActs.ts"
 /* The steps by which a CA is replaced, for the page of the CA (docs/revocation.md, "Replacing the CA"). */
 
 type Ca = (typeof listCas.output.Type)["items"][number]
-type ShownCa = typeof showCa.output.Type
+type Counted = Pick<typeof showCa.output.Type, "live" | "truncated">
 
 /** A step, and whether it is done. */
 interface Step {
@@ -21,12 +21,13 @@ export interface RotationPlan {
 }
 
 /** Returns what remains to be done to replace a CA at a profile, beside the other CAs of the service. */
-const planOf = (ca: ShownCa, others: ReadonlyArray<Ca>, profile: string): RotationPlan => {
+const planOf = (ca: Ca & Partial<Counted>, others: ReadonlyArray<Ca>, profile: string): RotationPlan => {
   const here = others.filter((other) => other.issuer !== ca.issuer && other.profiles.includes(profile))
   const waiting = here.find(({ issuance }) => issuance === "waiting")
   const successor = here.find(({ issuance }) => issuance === "issuing")
   const next = waiting ?? successor
   const isOver = ca.issuance === "retired" || ca.issuance === "compromised"
+  const isReplaced = ca.live === 0 && ca.truncated === false
   const flag = `--profile ${profile}`
   return {
     profile,
@@ -58,12 +59,12 @@ const planOf = (ca: ShownCa, others: ReadonlyArray<Ca>, profile: string): Rotati
       },
       {
         title: "Replace what this CA has signed",
-        text: ca.live === 0 && !ca.truncated
+        text: isReplaced
           ? "No certificate of this CA is live."
           : "Certificates are renewed before they expire. A campaign asks clients to renew at once.",
         lines: [],
-        isDone: isOver && ca.live === 0 && !ca.truncated,
-        ...isOver && ca.live > 0
+        isDone: isOver && isReplaced,
+        ...isOver && !isReplaced
           ? { link: { url: `/ui/campaigns?issuer=${ca.issuer}`, words: "Start a campaign for this CA…" } }
           : {}
       },
@@ -79,5 +80,5 @@ const planOf = (ca: ShownCa, others: ReadonlyArray<Ca>, profile: string): Rotati
 }
 
 /** Returns the steps by which a CA is replaced, for each of its profiles. */
-export const rotationPlans = (ca: ShownCa, all: ReadonlyArray<Ca>): ReadonlyArray<RotationPlan> =>
+export const rotationPlans = (ca: Ca & Partial<Counted>, all: ReadonlyArray<Ca>): ReadonlyArray<RotationPlan> =>
   ca.issuance === "waiting" ? [] : ca.profiles.map((profile) => planOf(ca, all, profile))
