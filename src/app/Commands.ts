@@ -83,8 +83,7 @@ export const sections: Sections = [
   ["Serve", ["setup", "serve", "init", "health", "config"]],
   ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
   ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit"]],
-  ["Queue and database", ["jobs", "worker", "migrate", "transfer", "nonce"]],
-  ["Other", ["explain", "notify", "completions", "man", "help"]]
+  ["Operation", ["jobs", "worker", "notify", "migrate", "transfer", "nonce", "explain", "completions", "man", "help"]]
 ]
 
 /**
