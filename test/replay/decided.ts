@@ -315,6 +315,19 @@ export const decided: ReadonlyArray<Decided> = [
   { plays: /^certificates\.cli: crl list: /, reason: "The list of CAs says which of them issues." },
   { plays: /: GET \/(?:api\/cas|ui\/authorities) /, reason: "The list of CAs says which of them issues." },
   { plays: /^links\./, reason: "A command and pages that there were not." },
-  { plays: /^compromise\./, reason: "A route, a command and a form that there were not." },
-  { plays: /^certificates\.cli: crl$/, reason: "There is a command for a compromised CA." }
+  {
+    plays: /^certificates\.cli: ca(?: (?:list|show|init|csr|sign|import|rotate|retire|test-sign))?(?::|$)/,
+    reason: "Commands that there were not."
+  },
+  { plays: /^service\.cli: (?:explain|guide)(?: client)?(?::|$)/, reason: "Commands that there were not." },
+  {
+    plays: /^authorities\.(?:api: GET \/api\/cas\/\{issuer\}|panel: GET "?\/ui\/authorities\/[^/]+(?: |$|"))/,
+    reason: "A route and a page that there were not."
+  },
+  { plays: /^workers\.panel: GET \/ui\/workers whole/, reason: "The navigation leads to campaigns." },
+  {
+    plays: /^notifications\.(?:api|panel): POST .*\/test event="/,
+    reason: "There are further events."
+  },
+  { plays: /^compromise\./, reason: "A route, a command and a form that there were not." }
 ]
