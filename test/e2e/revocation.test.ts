@@ -393,6 +393,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
         "subject",
         "sha256",
         "keyType",
+        "keySource",
         "notBefore",
         "notAfter",
         "chainNotAfter",
@@ -416,6 +417,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
         unlisted: 0,
         profiles: ["default"],
         keyType: "ecdsa-p256",
+        keySource: "file",
         sha256: ca.fingerprint256.replaceAll(":", "").toLowerCase(),
         crlNumber: numberOf(await fetchList()),
         entries: serialsOf(await fetchList()).length

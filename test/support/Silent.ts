@@ -147,6 +147,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "filter show",
     "kinds try",
     "filter explain",
+    "explain",
     "jobs cancel",
     "jobs run-now",
     "admin user create",
