@@ -23,9 +23,16 @@ export type Texts = { readonly [C in Client]: string }
 
 const hostOf = ({ slug }: Stage): string => `host.pasted-${slug}.${zone}`
 
-const copied = async (page: Page, client: Client): Promise<string> => {
-  await page.locator(`.facts > div:has(dt:text-is("${client}")) .copy`).click()
-  return await page.evaluate("navigator.clipboard.readText()")
+let lastCopy: Promise<unknown> = Promise.resolve()
+
+/** Copies a text by its button. All windows have one clipboard, so they copy one after the other. */
+const copied = (page: Page, client: Client): Promise<string> => {
+  const copy = lastCopy.then(async () => {
+    await page.locator(`.facts > div:has(dt:text-is("${client}")) .copy`).click()
+    return await page.evaluate<string>("navigator.clipboard.readText()")
+  })
+  lastCopy = copy.catch(() => undefined)
+  return copy
 }
 
 /** Makes a credential in the panel, and copies the texts for the clients. */

@@ -166,7 +166,10 @@ export const otherReads = async (caller: Program) => {
   const csrOfNobody = { csr: "AAAA", profile: profile.name, names: ["a.example"] }
   const tried = await done(caller.POST("/api/kinds/try", { body: csrOfNobody }))
   check(tried.outcome === "refused" && tried.refusal?.status === 400, "octets that are no CSR were accepted")
-  await done(caller.GET("/api/cas"))
+  const { items: [ca] } = await done(caller.GET("/api/cas"))
+  check(ca !== undefined, "there is no CA")
+  const shown = await done(caller.GET("/api/cas/{issuer}", { params: { path: { issuer: ca.issuer } } }))
+  check(shown.issuer === ca.issuer && !shown.truncated, "another CA is shown")
   await done(caller.GET("/api/config"))
   await done(caller.GET("/api/search", { params: { query: { q: "example" } } }))
   await done(caller.GET("/api/trends", { params: { query: { range: "7d" } } }))
