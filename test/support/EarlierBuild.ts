@@ -62,11 +62,11 @@ const install = async (sources: string): Promise<void> => {
 }
 
 /**
- * Builds the last commit that lacks a migration, or else the third from the last one, in a temporary folder. The folder
- * is removed when this process ends.
+ * Builds the last commit that lacks a migration in a temporary folder. The folder is removed when this process ends.
+ * The migration is named, because not every commit before a migration can be built.
  */
-export const buildEarlier = async (without?: string): Promise<EarlierBuild> => {
-  const commit = await commitBefore(without ?? migrationsOf(thisBuild).at(-3) ?? "")
+export const buildEarlier = async (without = "0048_campaigns"): Promise<EarlierBuild> => {
+  const commit = await commitBefore(without)
   const folder = mkdtempSync(join(tmpdir(), "acme-earlier-"))
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   const archive = join(folder, "sources.tar")
