@@ -46,7 +46,13 @@ const certIdOf = (authority: string, chain: string): string =>
 /** Places an order, waits for its certificate, and records both. */
 const issue = async (ledger: Ledger, account: AccountEntry, name: string, more: object): Promise<string> => {
   const { session } = account
-  const placed = await session.newOrder([name], more)
+  // If the answer to an earlier newOrder was lost, that order replaces the certificate; clients then order without it.
+  const placed = await session.newOrder([name], more).catch((error: unknown) => {
+    if (error instanceof UnexpectedAnswer && problemType(error.answer) === "alreadyReplaced") {
+      return session.newOrder([name])
+    }
+    throw error
+  })
   const entry = ledger.order(placed.url, name, account)
   await session.authorize(placed.body, new Map(), patienceMs)
   const finalized = await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
