@@ -13,7 +13,7 @@ export const requestMeanings = {
     "errors.md"
   ],
   request_rate_limited: [
-    "A limit of the configuration refuses a client for now.",
+    "A limit of the configuration refuses a client until a later time.",
     "Find the client that asks too often, or raise the limit of `[limits]` that the record names.",
     "operate/runbooks/client-loops.md"
   ],
