@@ -1,12 +1,15 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import { trustOf } from "../domain/ClientAddress.ts"
 import type { Roles } from "../domain/Role.ts"
 import { emit } from "../domain/words/Log.ts"
+import { supervised } from "../domain/words/Loop.ts"
 import { ReverseNames } from "../engine/net/ReverseNames.ts"
 import { oneSync } from "../engine/sql/Synced.ts"
 import { Activity } from "../operations/operator/Activity.ts"
+import { Attention } from "../operations/operator/Attention.ts"
 import type { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
@@ -23,6 +26,8 @@ import type { Uses } from "./Uses.ts"
 /* The surface for operators, with its services. */
 
 const policyName = "admin"
+/** How often the process looks at what needs attention. */
+const attentionMillis = 60_000
 /**
  * The limits of one process on its connections, and on the bodies that it reads at the same time. There are few
  * operators, so both limits are low.
@@ -36,7 +41,8 @@ const services = (config: Config, version: string) =>
     Graph.deliveriesOf(config, version),
     Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
     Graph.reverseNames(config),
-    Activity.layer(config.profiles.map(({ name }) => name))
+    Activity.layer(config.profiles.map(({ name }) => name)),
+    Attention.layer(config)
   )
 
 /** Returns whether a path is for programs. All other paths are for pages. */
@@ -56,12 +62,16 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/Entrance.ts"))
-  const built = Context.merge(shared, yield* Layer.build(services(config, version)))
+  const built = Context.merge(shared, yield* Effect.provide(Layer.build(services(config, version)), shared))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.get(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
   const checkServices = checkServicesOf(admin, { policy, names })
   const api = make(admin, checkServices, { resolved, version, mostRows: admin.page_size_max })
   const pages = yield* Effect.mapError(madePanel(resolved, checkServices, panel, version), filesFailed)
+  const { now } = Context.get(built, Attention)
+  // The list is also read while nobody looks, so that it says since when all is well.
+  const watched = Effect.repeat(Effect.delay(now, attentionMillis), Schedule.forever)
+  yield* supervised("attention", watched)
   const own = yield* readiness(roles)
   const tls = yield* ListenerTls.load(config, "admin")
   const surface: Surface = {

@@ -2,6 +2,7 @@ import type * as Array from "effect/Array"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
 import { describedBy } from "../surfaces/cli/CommandTree.ts"
@@ -65,6 +66,16 @@ const commands = {
     ])
     return (await actCommands()).actCommand(jobActs, "jobs", {}, { "jobs queue": Activity.layer([]) })
   },
+  attention: async () => {
+    const [{ attentionActs }, { Attention }, { authorities }, { Configured }] = await Promise.all([
+      import("../surfaces/operator/acts/AttentionActs.ts"),
+      import("../operations/operator/Attention.ts"),
+      import("./commands/AuthoritiesHere.ts"),
+      import("../surfaces/operator/Acting.ts")
+    ])
+    const own = Layer.provide(Layer.unwrap(Effect.map(Configured.config, Attention.layer)), authorities)
+    return (await actCommands()).soleCommand(attentionActs, { attention: own })
+  },
   worker: async () => {
     const { jobActs } = await import("../surfaces/operator/acts/JobActs.ts")
     return (await actCommands()).actCommand(jobActs, "worker")
@@ -80,10 +91,22 @@ const commands = {
 
 /** The sections of the commands, in the order of the help. A command that no section lists comes last. */
 export const sections: Sections = [
-  ["Serve", ["setup", "serve", "init", "health", "config"]],
+  ["Service", [
+    "setup",
+    "serve",
+    "init",
+    "config",
+    "health",
+    "attention",
+    "jobs",
+    "worker",
+    "notify",
+    "migrate",
+    "transfer",
+    "nonce"
+  ]],
   ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
-  ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit"]],
-  ["Operation", ["jobs", "worker", "notify", "migrate", "transfer", "nonce", "explain", "completions", "man", "help"]]
+  ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit", "explain", "completions", "man", "help"]]
 ]
 
 /**
@@ -112,6 +135,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   audit: "The audit trail",
   ca: "The CAs of profiles: list, make, request, sign, take over, replace, try",
   crl: "Revocation lists of the local CAs",
+  attention: "Tell what needs attention, the most urgent first, and which command and runbook help",
   jobs: "Jobs in the queue",
   worker: "Processes of the service",
   filter: "Filter policies, as configured on disk",

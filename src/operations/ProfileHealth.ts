@@ -107,8 +107,13 @@ export const stoppedShown = Effect.gen(function*() {
   return stoppedIssuers(yield* states.list((yield* currentSeconds) - seenWithinSeconds))
 })
 
+/** Returns the profiles for which no worker can sign, for the lists and pages that operators see. */
+export const degradedShown = Effect.gen(function*() {
+  return degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds))
+})
+
 /** Reads the states that workers have stored. While the database is unavailable, the last known states are kept. */
 export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileStates> = Effect.gen(function*() {
   const { set } = yield* ProfileStates
-  set(degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds)))
+  set(yield* degradedShown)
 })

@@ -105,7 +105,7 @@ describe("the page of the program", () => {
   })
 
   it("is coloured on request", async () => {
-    assert.include((await ends("--help", "--color", "always")).out, "\u001b[1mServe\u001b[22m")
+    assert.include((await ends("--help", "--color", "always")).out, "\u001b[1mService\u001b[22m")
     assert.notInclude((await ends("--help")).out, "\u001b[")
   })
 })

@@ -39,6 +39,10 @@ describe("docs/operate/runbooks", () => {
     return serial.toLowerCase()
   }
 
+  it("begin with what needs attention", async () => {
+    assert.include(await place.succeed("attention"), "All is well.")
+  })
+
   it("inspect the disk, the database and the CA", async () => {
     assert.match(await place.succeed("diskFree"), /%/)
     const { code, stderr, stdout } = await place.paste("onlineCheck")

@@ -178,6 +178,7 @@ export const linesOf = {
     curlToken: "curl -i http://www.example.org/.well-known/acme-challenge/unknown"
   },
   runbooks: {
+    attention: "acme-svc attention",
     diskFree: "df -h .",
     onlineCheck: "acme-svc config check --online",
     ordersOfAccount: "acme-svc order list --account-id ACCOUNT_ID",

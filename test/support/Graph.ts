@@ -24,6 +24,7 @@ import * as accounts from "../../src/operations/acme/Accounts.ts"
 import * as orders from "../../src/operations/acme/Orders.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
 import { Activity } from "../../src/operations/operator/Activity.ts"
+import { Attention } from "../../src/operations/operator/Attention.ts"
 import { takeBack } from "../../src/operations/work/crl/ServedLists.ts"
 import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
 import type { AuditReceiver } from "../../src/services/audit/AuditReceiver.ts"
@@ -149,6 +150,8 @@ export interface Script {
   readonly deliver?: Deliveries["Service"]["deliver"]
   /** The receivers of the audit trail, by default none. */
   readonly receivers?: ReadonlyArray<AuditReceiver>
+  /** The configuration about whose state operators are told. */
+  readonly config?: Config
   /** The policies, by default none. */
   readonly policies?: Layer.Layer<Policies>
 }
@@ -197,6 +200,7 @@ export const world = (script: Script = {}) =>
       )
       : realSigners(script.profiles)
   ).pipe(
+    (services) => Layer.provideMerge(Attention.layer(script.config ?? configOf()), services),
     Layer.provideMerge(Layer.merge(Entropy.layerSeeded(script.seed ?? "seed"), Loops.layer)),
     Layer.provideMerge(layerMemory(script.records ?? []))
   )

@@ -171,3 +171,10 @@ export const actCommand = <R = never>(
     )
   return groupOf(name)
 }
+
+/** Makes the command of the one act of a noun, which has no word before it. */
+export const soleCommand = <R = never>(noun: Noun<CommandServices | R>, services: Services<R> = {}) => {
+  const [act] = (noun as Noun<CommandServices>).acts
+  if (act?.cli === undefined) throw new Error(`${noun.name} has no command`)
+  return commandOf(act, act.cli, services as Services<never>)
+}

@@ -5,6 +5,8 @@ import { makeSupervised } from "../../engine/Supervised.ts"
 /** The background loops of a process, by their names in records and metrics. */
 export const loops = {
   ...engineLoops,
+  // without this loop, nobody knows since when all is well
+  attention: { isVital: false },
   crl_export: { isVital: false },
   crl_first_list: { isVital: false },
   // without this loop, the write-ahead file of SQLite grows

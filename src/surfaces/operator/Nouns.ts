@@ -1,5 +1,6 @@
 import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
+import { attentionActs } from "./acts/AttentionActs.ts"
 import { auditActs } from "./acts/AuditActs.ts"
 import { authorityActs } from "./acts/AuthorityActs.ts"
 import { campaignActs } from "./acts/CampaignActs.ts"
@@ -38,6 +39,7 @@ const all = [
   profileActs,
   kindActs,
   configurationActs,
+  attentionActs,
   serviceActs,
   healthActs,
   operatorActs,

@@ -41,6 +41,7 @@ describe("the routes that may lag", () => {
       method === "GET" && access === "viewer" && mayLag !== true
     )
     assert.deepStrictEqual(must.map(({ pattern }) => pattern).toSorted(), [
+      "/api/attention",
       "/api/audit/chain",
       "/api/audit/receivers",
       "/api/cas",

@@ -1,0 +1,71 @@
+import * as Effect from "effect/Effect"
+import * as workers from "../../../engine/queue/Workers.ts"
+import { Database } from "../../../engine/sql/Database.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import { workerObject } from "../Objects.ts"
+import type { Concern } from "./Concern.ts"
+import { concern, counted } from "./Concern.ts"
+
+/* What processes and the database need attention for. */
+
+const processes = { label: "Show the processes", path: "/ui/workers", command: "worker list" }
+
+/** Returns the concerns about the processes that share the database. */
+export const processConcerns = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const known = (yield* workers.list).map((worker) => ({ ...workerObject(worker, now), seen: worker.lastSeenAt }))
+  const found: Array<Concern> = []
+  if (!known.some(({ roles, stale }) => !stale && roles.includes("worker"))) {
+    const seen = known.filter(({ roles }) => roles.includes("worker")).map((worker) => worker.seen)
+    found.push(concern("worker_absent", {
+      title: "No worker is present",
+      effect: "Nothing is validated, issued, revoked or sent until a worker starts.",
+      since: seen.length === 0 ? undefined : Math.max(...seen),
+      way: processes
+    }))
+  }
+  const gone = known.filter(({ stale }) => stale)
+  if (gone.length > 0) {
+    found.push(concern("process_gone", {
+      title: `${counted(gone.length, "process", "processes")} ended without a shutdown, or cannot reach the database`,
+      effect: "Other processes take over their work. A process that is missed for ten minutes is forgotten.",
+      count: gone.length,
+      since: Math.min(...gone.map(({ seen }) => seen)),
+      error: gone.map(({ owner, roles }) => `${owner.split(":").slice(0, 2).join(":")} (${roles.join(", ")})`).join(
+        ", "
+      ),
+      way: processes
+    }))
+  }
+  return found
+})
+
+const notUsed: { readonly [state: string]: string } = {
+  away: "does not answer",
+  behind: "is too far behind",
+  foreign: "is no copy of this database",
+  failed: "fails to answer"
+}
+
+/** Returns the concerns about the database as this process sees it. */
+export const databaseConcerns = Effect.map(Database, ({ isReadOnly, standby }) => {
+  const found: Array<Concern> = []
+  const way = { label: "Show the processes", path: "/ui/workers", command: "config check --online" }
+  if (isReadOnly()) {
+    found.push(concern("database_read_only", {
+      title: "The database accepts no writes",
+      effect: "No client gets a certificate, and nothing can be changed.",
+      way
+    }))
+  }
+  const state = standby?.state().state
+  const trouble = state === undefined ? undefined : notUsed[state]
+  if (trouble !== undefined) {
+    found.push(concern("standby_unused", {
+      title: `The standby ${trouble}`,
+      effect: "The primary answers every read, so pages of operators load it.",
+      way
+    }))
+  }
+  return found
+})
