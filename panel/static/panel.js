@@ -145,6 +145,7 @@
     (element.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"))
 
   const polls = 210
+  const steadySeconds = 15
   const paceOf = (count) => count <= 30 ? 2 : 10
   const offerAgain = (element) => {
     for (const button of element.querySelectorAll("[data-again]")) button.hidden = false
@@ -152,7 +153,9 @@
   // Nothing has changed: the same fragment asks once more.
   const counted = (url) => {
     const next = new URL(url, location.href)
-    const count = Number(next.searchParams.get("poll")) + 1
+    const before = Number(next.searchParams.get("poll"))
+    if (before === 0) return { url, seconds: steadySeconds }
+    const count = before + 1
     next.searchParams.set("poll", String(count))
     return count > polls ? undefined : { url: next.pathname + next.search, seconds: paceOf(count) }
   }
@@ -189,7 +192,9 @@
           continue
         }
         const adopted = document.adoptNode(part)
+        const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null
         old.replaceWith(adopted)
+        if (focused !== null) adopted.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus()
         globalThis.htmx?.process(adopted)
         dress(adopted)
       }

@@ -36,7 +36,10 @@ export const usePanel = (backend: Backend, toml = "") => {
     ...useStore<AskingPanel, World | Passwords>(backend, {
       startsAt,
       layer: ({ name, records }) =>
-        Layer.provideMerge(Passwords.layer({ iterations: 2, recoveryIterations: 1 }), world({ seed: name, records })),
+        Layer.provideMerge(
+          Passwords.layer({ iterations: 2, recoveryIterations: 1 }),
+          world({ seed: name, records, config })
+        ),
       first: () => panelOf(config)
     })
   }

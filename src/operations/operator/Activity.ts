@@ -10,7 +10,6 @@ import * as accountSearch from "../../store/AccountSearch.ts"
 import * as auditSearch from "../../store/AuditSearch.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
-import * as expiring from "./ExpiringRecords.ts"
 import * as jobs from "./Jobs.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import type { Trend, TrendRange } from "./Trends.ts"
@@ -20,7 +19,6 @@ type Reading<A> = Effect.Effect<A, Busy | StorageFailed, Database>
 
 const queueMillis = 5000
 const refusalMillis = 10_000
-const expiringMillis = 60_000
 const totalsMillis = 60_000
 /** How long, in milliseconds, a page waits for values that are not essential. */
 const totalsPatienceMillis = 2000
@@ -33,14 +31,6 @@ const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R
   Effect.provideService(reading, currentAsker, { host: "activity", network: "activity" })
 
 const daySeconds = 86_400
-const soonDays = 7
-const lossDays = 7
-/**
- * The highest number of certificates that are checked. Each check needs a few look-ups, and there may be very many
- * certificates.
- */
-const mostSoon = 10_000
-
 /**
  * The state of the service, for the operators' first page and for monitoring programs. Every value is kept for some
  * seconds, so that many viewers cost the database no more than a single viewer.
@@ -52,13 +42,6 @@ export class Activity extends Context.Service<Activity, {
   readonly queue: Reading<Effect.Success<typeof jobs.queue>>
   /** The number of failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
-  /** How often, within the last week, processes found that the database had lost changes that they had committed. */
-  readonly losses: Reading<{ readonly count: number; readonly since: number }>
-  /**
-   * The number of certificates that expire within a week and have not been replaced. If `isCut` is true, there may be
-   * more.
-   */
-  readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
   /** The total number of records of each kind. */
   readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
 }>()("acme/operations/Activity") {
@@ -78,11 +61,6 @@ export class Activity extends Context.Service<Activity, {
           const since = (yield* currentSeconds) - daySeconds
           return { count: yield* readForOperator(auditSearch.countMatches({ outcome: "failure", since })), since }
         })
-        const losses: Reading<{ readonly count: number; readonly since: number }> = Effect.gen(function*() {
-          const since = (yield* currentSeconds) - lossDays * daySeconds
-          return { count: yield* readForOperator(auditSearch.countMatches({ event: "changes_lost", since })), since }
-        })
-        const soon = Effect.map(expiring.countSoon(soonDays, mostSoon), (found) => ({ ...found, days: soonDays }))
         const totals = readForOperator(
           Effect.all({
             accounts: accountSearch.countMatches({}),
@@ -97,8 +75,6 @@ export class Activity extends Context.Service<Activity, {
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
           queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
           refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),
-          losses: forAll(yield* makeSharedReading(refusalMillis, losses)),
-          expiring: forAll(yield* makeSharedReading(expiringMillis, soon)),
           totals: forAll(yield* makeSharedReading(totalsMillis, totals))
         }
       })

@@ -132,25 +132,6 @@ export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<strin
   return named
 })
 
-/**
- * Returns the CAs of these profiles, with the states of their lists. Only the dates of a list determine its state here.
- * One row is read for each CA.
- */
-export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyArray<string>) {
-  const named = yield* signing(profiles)
-  const now = yield* currentSeconds
-  const stopped = yield* stoppedShown
-  return yield* Effect.forEach(named.values(), ({ ca }) =>
-    Effect.map(crls.shownHead(ca.id), (stored) => ({
-      ca,
-      state: stopped.has(ca.id)
-        ? "stopped" as const
-        : stored === undefined
-        ? "missing" as const
-        : stateOf(stored.nextUpdate, 0, now)
-    })))
-})
-
 /** Returns the lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
 export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)

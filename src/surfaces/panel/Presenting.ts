@@ -21,6 +21,7 @@ import type { Statics } from "./Statics.ts"
 
 const quickPolls = 30
 const polls = 210
+const steadySeconds = 15
 
 /** A poll of a fragment: its number, and the tag of the fragment that the browser has. */
 export interface Poll {
@@ -40,17 +41,22 @@ const pollOf = (query: URLSearchParams): Poll | undefined => {
  */
 const tagOf = (data: unknown): string => sha256(JSON.stringify(data)).slice(0, 16)
 
+const othersOf = (query: URLSearchParams) =>
+  Object.fromEntries([...query].filter(([name]) => name !== "poll" && name !== "tag"))
+
 /**
  * Returns the next poll of a fragment: its URL, and the number of seconds until it. With `isOver`, the page shows a
- * button instead.
+ * button instead. The polls of a steady page have the number 0 and never end.
  */
-const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
+const nextPoll = (path: string, query: URLSearchParams, tag: string, isSteady: boolean) => {
   const count = pollOf(query)?.count ?? 0
+  if (isSteady) {
+    return { isOver: false as const, url: urlOf(path, { ...othersOf(query), poll: "0", tag }), seconds: steadySeconds }
+  }
   if (count >= polls) return { isOver: true as const }
-  const others = Object.fromEntries([...query].filter(([name]) => name !== "poll" && name !== "tag"))
   return {
     isOver: false as const,
-    url: urlOf(path, { ...others, poll: String(count + 1), tag }),
+    url: urlOf(path, { ...othersOf(query), poll: String(count + 1), tag }),
     seconds: count < quickPolls ? 2 : 10
   }
 }
@@ -209,7 +215,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
       const tag = tagOf(data)
       const query = new URLSearchParams(request.target.slice(request.path.length))
       if (isRefresh(request) && pollOf(query)?.tag === tag) return Effect.succeed<Answer>({ status: 204, headers: {} })
-      live = nextPoll(request.path, query, tag)
+      live = nextPoll(request.path, query, tag, isLive === "steady")
     }
     const values = {
       ...data,

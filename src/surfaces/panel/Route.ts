@@ -35,8 +35,11 @@ export interface Page {
   readonly title: string
   readonly data: { readonly [name: string]: unknown }
   readonly status?: number
-  /** Whether the shown data can still change by itself (docs/decisions/panel.md, "Live refresh"). */
-  readonly isLive?: boolean
+  /**
+   * Whether the shown data can still change by itself. A steady page is refreshed for as long as it is open
+   * (docs/decisions/panel.md, "Live refresh").
+   */
+  readonly isLive?: boolean | "steady"
   readonly headers?: Answer["headers"]
 }
 

@@ -77,12 +77,6 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual(yield* refusals, { count: 1, since: now - 86_400 })
       assert.deepStrictEqual(yield* queue, [])
     }))
-
-  test("includes the certificates that expire within a week and were not replaced", () =>
-    Effect.gen(function*() {
-      const { expiring } = yield* Activity
-      assert.deepStrictEqual(yield* expiring, { count: 0, isCut: false, days: 7 })
-    }))
 })
 
 describe("a cached value", () => {

@@ -283,7 +283,6 @@ describe.each(databases)("the record of the last list, with a database on $name"
       const [state] = yield* lists.list(["default", "other"])
       assert.deepInclude(state ?? {}, { state: "stopped", entries: 1 })
       assert.include(state?.trouble ?? "", "cannot be used: it is no revocation list")
-      assert.strictEqual((yield* lists.heads(["default"]))[0]?.state, "stopped")
       const refused = yield* Effect.flip(orderRecords.revoke(config, olga, two.orderId, 4))
       assert.deepInclude(refused, { _tag: "IssuerStopped", trouble: state?.trouble ?? "" })
       assert.strictEqual((yield* Effect.flip(lists.revokeUnknown(olga, id, "0badcafe", 4)))._tag, "IssuerStopped")
@@ -304,7 +303,7 @@ describe.each(databases)("the record of the last list, with a database on $name"
       yield* seen("host:2:b")
       yield* sql("INSERT INTO profile_states (profile, owner, since) VALUES ('default', 'host:2:b', 0)")
       yield* sql("INSERT INTO profile_states (profile, owner, since) VALUES ('other', 'host:2:b', 0)")
-      assert.strictEqual((yield* lists.heads(["default"]))[0]?.state, "ok", "another worker signs")
+      assert.strictEqual((yield* lists.list(["default"]))[0]?.state, "ok", "another worker signs")
       yield* sql("DELETE FROM workers WHERE owner = 'host:2:b'")
 
       writeFileSync(path, good)
