@@ -515,6 +515,7 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
       )
     }
   },
+  { noun: "attention", route: "GET /api/attention", by: "viewer" },
   { noun: "service", route: "GET /api/trends", by: "viewer", query: { ...profile, range: word("24h", "7d", "30d") } },
   { noun: "service", route: "GET /api/openapi.json", by: "viewer" },
   { noun: "service", route: "GET /health", by: "nobody" },

@@ -367,6 +367,7 @@ const commands: ReadonlyArray<CommandEntry> = [
   { noun: "certificates", command: "ca test-sign", isHelpOnly: true },
   { noun: "certificates", command: "ca rotate", isHelpOnly: true, flags: { at: ["tomorrow"], name: ["A Name"] } },
   { noun: "certificates", command: "ca retire", args: ["none"], flags: { ...profile, write: true, ...json } },
+  { noun: "attention", command: "attention", flags: json },
   {
     noun: "service",
     command: "explain",

@@ -24,6 +24,7 @@ export const nouns = [
   "configuration",
   "authorities",
   "compromise",
+  "attention",
   "links",
   "notifications",
   "operators",

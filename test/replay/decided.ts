@@ -329,5 +329,7 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^notifications\.(?:api|panel): POST .*\/test event="/,
     reason: "There are further events."
   },
+  { plays: /^attention\./, reason: "A route and a command that there were not." },
+  { plays: /\.panel: GET "?\/ui\/(?:\?[^"]*)?(?: |$|")/, reason: "The first page tells causes instead of counts." },
   { plays: /^compromise\./, reason: "A route, a command and a form that there were not." }
 ]

@@ -172,6 +172,8 @@ export const otherReads = async (caller: Program) => {
   check(shown.issuer === ca.issuer && !shown.truncated, "another CA is shown")
   await done(caller.GET("/api/config"))
   await done(caller.GET("/api/search", { params: { query: { q: "example" } } }))
+  const { items: concerns, unread } = await done(caller.GET("/api/attention"))
+  check(unread.length === 0 && concerns.every(({ title }) => title !== ""), "not every source of concerns was read")
   await done(caller.GET("/api/trends", { params: { query: { range: "7d" } } }))
   await done(caller.GET("/api/nonces"))
   await done(caller.POST("/api/nonces/cleanup", { body: { ttlSeconds: 3600 } }))
