@@ -51,6 +51,12 @@ export const databaseUrl: Form = {
   }
 }
 
+/** Returns the file that a URL names. Returns undefined if the database is not in a file of this machine. */
+export const fileOf = (url: Redacted.Redacted<string>): string | undefined => {
+  const text = Redacted.value(url)
+  return text.startsWith(sqlite) && text !== `${sqlite}:memory:` ? text.slice(sqlite.length) : undefined
+}
+
 /** A URL like {@link databaseUrl}, but only for PostgreSQL. */
 export const postgresUrl: Form = {
   says: "`postgres://…` or `postgresql://…`",

@@ -15,6 +15,7 @@ interface CauseDeclaration {
  * of an operator's first page, `acme-svc attention` and `GET /api/attention` have the same causes.
  */
 export const attentionCauses = {
+  disk_full: { severity: "alarm", runbook: "disk-full" },
   database_read_only: { severity: "alarm", runbook: "database-away" },
   changes_lost: { severity: "alarm", runbook: "restore" },
   worker_absent: { severity: "alarm", runbook: "no-worker" },
@@ -39,6 +40,7 @@ export const attentionCauses = {
   list_due: { severity: "warning", runbook: "revocation-list-due" },
   listener_certificate_ending: { severity: "warning", runbook: "listener-certificate" },
   client_loops: { severity: "warning", runbook: "client-loops" },
+  second_factor_refused: { severity: "warning", runbook: "second-factor-lost" },
   key_compromised: { severity: "warning", runbook: "revoke-by-serial" },
   campaign_unconfirmed: { severity: "warning", runbook: "ca-compromised" },
   certificates_orphaned: { severity: "warning", runbook: "certificate-orphaned" },

@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as fs from "node:fs/promises"
 import * as nodePath from "node:path"
 import { codeOf } from "./Exhausted.ts"
@@ -95,4 +96,19 @@ export const filesBelow = (folder: string): Effect.Effect<ReadonlyArray<FileBelo
         const path = nodePath.join(parentPath, name)
         return { name: nodePath.relative(folder, path).replaceAll(nodePath.sep, "/"), path }
       }).toSorted((one, other) => one.name < other.name ? -1 : 1)
+  )
+
+/** The space of a disk in octets: what is free for this program, and all of it. */
+export interface DiskSpace {
+  readonly free: number
+  readonly total: number
+}
+
+/** Returns the space of the disk that a file is on. Returns nothing if its directory is not there. */
+export const diskSpaceOf = (file: string): Effect.Effect<Option.Option<DiskSpace>> =>
+  Effect.option(
+    Effect.map(
+      Effect.tryPromise(() => fs.statfs(nodePath.dirname(file))),
+      ({ bavail, blocks, bsize }) => ({ free: bavail * bsize, total: blocks * bsize })
+    )
   )

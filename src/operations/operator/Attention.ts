@@ -16,10 +16,12 @@ import { receiversOf } from "../../settings/AuditTable.ts"
 import { authorityConcerns } from "./attention/AuthorityConcerns.ts"
 import { certificateConcerns, clientConcerns, renewalConcerns } from "./attention/CertificateConcerns.ts"
 import type { Concern } from "./attention/Concern.ts"
+import { diskConcerns } from "./attention/DiskConcerns.ts"
 import { listenerConcerns } from "./attention/ListenerConcerns.ts"
 import { databaseConcerns, processConcerns } from "./attention/ProcessConcerns.ts"
 import { profileConcerns } from "./attention/ProfileConcerns.ts"
 import { queueConcerns } from "./attention/QueueConcerns.ts"
+import { signInConcerns } from "./attention/SignInConcerns.ts"
 import { trailConcerns } from "./attention/TrailConcerns.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
@@ -27,6 +29,7 @@ import { readForOperator } from "./OperatorReads.ts"
 
 /** The names of the sources of concerns. */
 export const attentionSources = [
+  "disk",
   "database",
   "processes",
   "authorities",
@@ -36,6 +39,7 @@ export const attentionSources = [
   "certificates",
   "renewals",
   "clients",
+  "sign-ins",
   "audit"
 ] as const
 
@@ -51,6 +55,7 @@ const brief = (source: Source): Source => readForOperator(source, patienceMillis
 
 /** Returns the sources. Each is read by itself, so that one that takes too long does not hide the others. */
 const sourcesOf = (config: Config): { readonly [S in AttentionSource]: Source } => ({
+  disk: diskConcerns(config),
   database: databaseConcerns,
   processes: brief(processConcerns),
   authorities: brief(authorityConcerns(config)),
@@ -60,6 +65,7 @@ const sourcesOf = (config: Config): { readonly [S in AttentionSource]: Source } 
   certificates: brief(certificateConcerns),
   renewals: renewalConcerns,
   clients: brief(clientConcerns),
+  "sign-ins": brief(signInConcerns),
   audit: brief(trailConcerns(receiversOf(config.audit)))
 })
 

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { int, text } from "../../engine/sql/Column.ts"
-import { first, run } from "../../engine/sql/Query.ts"
+import { int, nullable, text } from "../../engine/sql/Column.ts"
+import { first, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
@@ -13,6 +13,16 @@ const windowStatement = statement({
   params: { key: text() },
   row: { windowStartedAt: int },
   sql: () => `SELECT window_started_at AS "windowStartedAt" FROM login_attempts WHERE key = :key`
+})
+
+// Attempts with codes are counted under keys that begin with `mfa:`, which sort between `mfa:` and `mfa;`.
+const codesStatement = statement({
+  name: "login_attempt_codes",
+  params: { since: int, least: int },
+  row: { attempts: nullable(int), since: nullable(int) },
+  sql: () =>
+    `SELECT sum(attempts) AS "attempts", min(window_started_at) AS "since" FROM login_attempts
+     WHERE window_started_at >= :since AND attempts >= :least AND key >= 'mfa:' AND key < 'mfa;'`
 })
 
 const giveBackStatement = statement({
@@ -39,6 +49,13 @@ export const take = (of: Parameters<typeof windows.take>[0]) =>
 
 /** Returns the start of the window of a key. */
 export const windowOf = (key: string) => Effect.map(first(windowStatement, { key }), (row) => row?.windowStartedAt)
+
+/**
+ * Returns how many wrong codes were entered since an epoch second, where at least `least` were entered in one window, and
+ * when the first such window began.
+ */
+export const wrongCodes = (of: { readonly since: number; readonly least: number }) =>
+  Effect.map(lenientFirst(codesStatement, of), (row) => ({ count: row?.attempts ?? 0, since: row?.since }))
 
 /** Takes back the count of an attempt. If the window of the attempt is over, nothing changes. */
 export const giveBack = (taken: Taken) => run(giveBackStatement, taken)

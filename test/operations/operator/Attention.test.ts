@@ -248,6 +248,27 @@ describe.each(databases)("what needs attention on $name", (backend) => {
       assert.notInclude(yield* causes, "client_loops")
     }))
 
+  test("is a series of wrong codes of an operator, but no typing error", () =>
+    Effect.gen(function*() {
+      yield* well
+      const wrong = (key: string, attempts: number, ago: number) =>
+        sql(
+          `INSERT INTO login_attempts (key, window_started_at, attempts) VALUES ('${key}', ${
+            startsAt - ago
+          }, ${attempts})`
+        )
+      yield* wrong("mfa:typing", 2, 60)
+      yield* wrong("mfa:earlier", 5, 901)
+      yield* wrong("192.0.2.1", 9, 60)
+      assert.deepStrictEqual(yield* causes, [])
+      yield* wrong("mfa:lost@192.0.2.1", 4, 60)
+      yield* later("10 seconds")
+      const { concerns } = yield* told
+      assert.deepStrictEqual(concerns.map(({ cause, count, since }) => [cause, count, since]), [
+        ["second_factor_refused", 4, startsAt - 60]
+      ])
+    }))
+
   test("is what the audit trail shows", () =>
     Effect.gen(function*() {
       yield* well

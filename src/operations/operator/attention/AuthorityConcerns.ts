@@ -24,18 +24,22 @@ export const authorityConcerns = Effect.fnUntraced(function*({ profiles }: Pick<
     yield* signing(profiles.filter(({ enabled }) => enabled).map(({ name }) => name)),
     yield* stoppedShown
   ]
-  const lost = new Map((yield* compromised.shownAll).map(({ compromisedAt, issuer }) => [issuer, compromisedAt]))
+  const lost = new Map((yield* compromised.shownAll).map((one) => [one.issuer, one]))
   const found: Array<Concern> = []
   for (const { ca, issuance, profiles } of named.values()) {
     const name = ca.subject
     const way = { label: "Show the CA", path: `/ui/authorities/${ca.id}`, command: `ca show ${ca.id}` }
     const served = `Profiles: ${profiles.join(", ")}.`
-    const since = lost.get(ca.id)
-    if (since !== undefined) {
+    const compromise = lost.get(ca.id)
+    if (compromise !== undefined && (issuance === "issuing" || compromise.scannedAt === undefined)) {
       found.push(concern("ca_compromised", {
-        title: `The CA ${name} is compromised and still configured`,
-        effect: `${issuance === "issuing" ? "It issues nothing until another CA replaces it. " : ""}${served}`,
-        since,
+        title: `The CA ${name} is compromised`,
+        effect: `${
+          issuance === "issuing"
+            ? "It issues nothing, and neither do its profiles until another CA takes its place."
+            : "Its certificates are being revoked."
+        } ${served}`,
+        since: compromise.compromisedAt,
         way
       }))
     }
