@@ -28,11 +28,14 @@ const revokeBySerial: Incident = {
     await scene.minutes(5)
     const serial = serialOf(await scene.issue(session, "leaked.example"))
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
-    await scene.command(["cert", "revoke", serial, "--reason", "keyCompromise", "--wait", "10"])
+    await scene.byRunbook(["cert", "revoke", serial, "--reason", "keyCompromise", "--wait", "10"])
     await scene.minutes(2)
+    await scene.tells("key_compromised")
     scene.expect("a certificate was revoked by its serial number", { KeyCompromised: [{ profile: "default" }] })
     await scene.minutes(65)
+    await scene.tells()
     scene.expect("that is more than an hour ago")
   }
 }
@@ -48,7 +51,7 @@ const secondFactorLost: Incident = {
     const env = { ACME_SVC_ADMIN__BIND_ADDRESS: address, ACME_SVC_ADMIN__BASE_URL: origin }
     writeFileSync(join(scene.directory, "password"), `${password}\n`, { mode: 0o600 })
     const main = await scene.start("main", { env })
-    await scene.command(["admin", "user", "create", "ann", "--password-file", "password"], env)
+    await scene.command(["admin", "user", "create", "ann", "--password-file", "password"])
     const send = async (
       path: string,
       body: object | undefined,
@@ -81,6 +84,7 @@ const secondFactorLost: Incident = {
     await scene.minutes(5)
     await scene.issue(await scene.account(main), "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     await scene.minutes(2, async () => {
       const half = await signIn()
@@ -89,10 +93,12 @@ const secondFactorLost: Incident = {
         if (status !== 401) throw new Error(`a wrong code was answered with ${status}`)
       }
     })
+    await scene.tells("second_factor_refused")
     scene.expect("an operator with the right password has no code", { SecondFactorRefused: [{}] })
-    await scene.command(["admin", "user", "totp", "reset", "ann", "--yes"], env)
+    await scene.byRunbook(["admin", "user", "totp", "reset", "ann", "--yes"])
     await enrol()
     await scene.minutes(20)
+    await scene.tells()
     scene.expect("the factor was taken off, and another one enrolled")
   }
 }
@@ -111,12 +117,15 @@ const restore: Incident = {
     database.close()
     for (const name of ["one", "two", "three"]) await scene.issue(session, `${name}.lost.example`)
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     await main.server.stop()
     for (const suffix of ["", "-wal", "-shm"]) rmSync(at(`sqlite.db${suffix}`), { force: true })
     copyFileSync(at("backup.db"), at("sqlite.db"))
     await main.server.restart()
     await scene.minutes(3)
+    // A database cannot know what it lacks. The history of the metrics does.
+    await scene.tells()
     scene.expect("a backup was put back, which lacks three certificates", { DatabaseWentBack: [{}] })
     for (const name of ["one", "two", "three", "four"]) await scene.issue(session, `${name}.again.example`)
     await scene.minutes(3)
@@ -145,7 +154,8 @@ const layCa = async (scene: Scene, secondsLeft: number, name = "ca") => {
   )
   writeFileSync(join(scene.directory, `${name}.pem`), made.certificatePem)
   writeFileSync(join(scene.directory, `${name}.key`), made.privateKeyPem, { mode: 0o600 })
-  rmSync(join(scene.directory, `${name}.crl`), { force: true })
+  // The record of the list belongs to the CA that was there before.
+  for (const file of [`${name}.crl`, `${name}.crl.issued`]) rmSync(join(scene.directory, file), { force: true })
 }
 
 /** Places an order with a new account, because the clock of the process is far ahead. */
@@ -163,15 +173,18 @@ const caEnds: Incident = {
     scene.expect("the CA has a hundred days left")
     scene.skip(80 * daySeconds)
     await scene.minutes(70)
+    await scene.tells("ca_ending")
     scene.expect("it has twenty days left", { AuthorityEndsIn30Days: [{ issuer: "ca-1" }] })
     scene.skip(19.5 * daySeconds)
     await scene.minutes(10)
+    await scene.tells("ca_ending")
     scene.expect("it has half a day left", { AuthorityEndsIn1Day: [{ issuer: "ca-1" }] })
     scene.skip(daySeconds)
     // A worker reports its presence every few seconds, and counts as present if it was seen within half a minute.
     await main.server.waitForEvent("profile_degraded")
     await scene.degraded(main, "default")
     await scene.still(10)
+    await scene.tells("ca_ended", "profile_degraded")
     scene.expect("it has ended", {
       AuthorityEndsIn1Day: [{ issuer: "ca-1" }],
       ProfileDegraded: [{ profile: "default" }]
@@ -181,13 +194,14 @@ const caEnds: Incident = {
     await scene.minutes(5)
     await issueAnew(scene, main, "after.example")
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("another CA took its place")
   }
 }
 
-/** Returns the configuration of a profile with CA files of its own. */
-const withCa = (profile: string, name: string): string =>
-  `[profiles.${profile}.signer.local_ca]
+/** Returns the table of a CA with files of its own. */
+const tableOf = (table: string, name: string): string =>
+  `[profiles.default.signer.local_ca${table}]
 cert_path = "${name}.pem"
 key_path = "${name}.key"
 crl_path = "${name}.crl"
@@ -195,25 +209,28 @@ crl_path = "${name}.crl"
 
 const caCompromised: Incident = {
   name: "ca-compromised",
-  config: withCa("default", "ca"),
+  config: tableOf("", "ca"),
   play: async (scene) => {
     const main = await scene.start("main")
     const session = await scene.account(main)
     await scene.minutes(5)
-    const serials: Array<string> = []
-    for (const name of ["one.example", "two.example"]) serials.push(serialOf(await scene.issue(session, name)))
+    for (const name of ["one.example", "two.example"]) await scene.issue(session, name)
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     await layCa(scene, 3000 * daySeconds, "ca2")
-    scene.configure(withCa("default", "ca2") + withCa("former", "ca"))
+    scene.configure(`${tableOf("", "ca2")}${tableOf(".others.former", "ca")}state = "retired"\n`)
     await main.server.restart()
-    await scene.command(["cert", "revoke", ...serials, "--reason", "cACompromise", "--wait", "10"])
+    const former = /^([0-9a-f]{64}) .*\bretired\b/m.exec(await scene.command(["ca", "list"]))?.[1] ?? ""
+    await scene.byRunbook(["ca", "compromise", former, "--yes"])
     await scene.minutes(3)
+    await scene.tells("ca_compromised")
     scene.expect("the CA was replaced, and what it had signed is revoked", {
       CaCompromised: [{ profile: "default" }]
     })
     await scene.issue(session, "after.example")
     await scene.minutes(65)
+    await scene.tells()
     scene.expect("that is more than an hour ago")
   }
 }

@@ -18,6 +18,7 @@ const diskFull: Incident = {
     await scene.minutes(5)
     await scene.issue(session, "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     disk.fill(262_144)
     const order = () =>
@@ -26,6 +27,7 @@ const diskFull: Incident = {
     for (let status = 201; status === 201;) status = (await order()).status
     // Each failed request uses up a nonce of the client, and the service issues no new nonces.
     await scene.minutes(8, () => order().catch(() => undefined))
+    await scene.tells("disk_full")
     scene.expect("the disk of the database is full, and a client goes on", {
       DiskFull: [{ instance: main.instance }]
     })
@@ -33,6 +35,7 @@ const diskFull: Incident = {
     await scene.minutes(15)
     await scene.issue(await scene.account(main), "after.example")
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("there is room again")
   }
 }
@@ -49,9 +52,11 @@ const databaseAway: Incident = {
     await scene.minutes(5)
     await scene.issue(session, "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     await cluster.halt()
     await scene.minutes(6)
+    await scene.tellsNothing()
     scene.expect("PostgreSQL is down, and no client asks for anything", {
       DatabaseAway: [{ instance: acme.instance }, { instance: worker.instance }]
     })
@@ -59,6 +64,7 @@ const databaseAway: Incident = {
     await scene.minutes(5)
     await scene.issue(session, "after.example")
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("PostgreSQL is back")
   }
 }
@@ -69,6 +75,7 @@ const apart = async (scene: Scene) => {
   await scene.minutes(5)
   await scene.issue(session, "before.example")
   await scene.minutes(10)
+  await scene.tells()
   scene.expect("all is well")
   return { acme, worker, session }
 }
@@ -80,6 +87,7 @@ const noWorker: Incident = {
     const { session, worker } = await apart(scene)
     await worker.server.kill9()
     await scene.minutes(8)
+    await scene.tells("worker_absent")
     scene.expect("the worker was killed, and the acme process serves on", {
       WorkerGone: [{}],
       ProcessGone: [{ instance: worker.instance, job: "acme-svc" }]
@@ -88,6 +96,7 @@ const noWorker: Incident = {
     await scene.minutes(3)
     await scene.issue(session, "after.example")
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("the worker is back")
   }
 }
@@ -99,14 +108,17 @@ const processGone: Incident = {
     const { acme, session } = await apart(scene)
     await acme.server.kill9()
     await scene.minutes(5)
+    await scene.tells("acme_absent")
     scene.expect("the acme process was killed, and a worker lives", {
       AcmeGone: [{}],
       ProcessGone: [{ instance: acme.instance, job: "acme-svc" }]
     })
     await acme.server.restart()
-    await scene.minutes(3)
+    // A process that is missed for ten minutes is forgotten.
+    await scene.minutes(11)
     await scene.issue(session, "after.example")
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("the acme process is back")
   }
 }

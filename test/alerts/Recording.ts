@@ -85,6 +85,14 @@ export class Recording {
     this.#moments.push({ minute: this.#minutes - 1, what, firing })
   }
 
+  /** The alerts that fired, and for how many minutes the incident lasted. */
+  get summary(): { readonly alerts: ReadonlyArray<string>; readonly minutes: number } {
+    const bad = this.#moments.filter(({ firing }) => Object.keys(firing).length > 0)
+    const first = bad[0]?.minute ?? 0
+    const end = this.#moments.find(({ minute }) => minute > (bad.at(-1)?.minute ?? Infinity))?.minute ?? this.#minutes
+    return { alerts: [...new Set(bad.flatMap(({ firing }) => Object.keys(firing)))], minutes: end - first }
+  }
+
   /** Returns a file for `promtool test rules`. `rules` is the path of the rules relative to that file. */
   text(title: string, rules: string): string {
     return [

@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
+import { inspect } from "node:util"
+import type { AttentionCause } from "../../src/domain/words/AttentionCause.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import type { World } from "../support/Ground.ts"
 import { startWorld } from "../support/Ground.ts"
@@ -9,9 +11,16 @@ import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server, ServerOptions } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
+import type { Incident } from "./Incident.ts"
 import type { Firing } from "./Recording.ts"
 import { Recording } from "./Recording.ts"
 import { Issuers, readScrape, textOf } from "./Scraped.ts"
+
+/** What the tests read of a line of `acme-svc attention --json`. */
+interface Told {
+  readonly cause: AttentionCause
+  readonly runbook: string
+}
 
 /** A process of the service that is scraped. */
 export interface Member {
@@ -35,6 +44,8 @@ const clock = new URL("../support/ShiftedClock.ts", import.meta.url).pathname
 /** The pause before a scrape. The processes look for due timers every 20 ms, and do the due work within this pause. */
 const pauseMillis = 150
 const minuteMillis = 60_000
+/** How long the service may take to tell a cause. Processes report some facts every ten seconds. */
+const tellsWithinMillis = 40_000
 const job = "acme-svc"
 const scrapeTimeoutMillis = 10_000
 
@@ -48,23 +59,30 @@ export class Scene {
   readonly #members: Array<Target> = []
   readonly #ends: Array<() => Promise<void> | void> = []
   readonly #home: string
+  /** What the processes were started with besides the configuration. Commands need the same. */
+  readonly #given: Record<string, string> = {}
   #ahead = 0
 
   /** The working directory of the processes, with `config.toml`. */
   readonly directory: string
   readonly world: World
+  /** The name of the incident, which is the name of its runbook. */
+  readonly incident: string
+  /** What the service has asked attention for. */
+  readonly told: Array<string> = []
 
-  private constructor(directory: string, world: World) {
+  private constructor(incident: string, directory: string, world: World) {
+    this.incident = incident
     this.directory = directory
     this.world = world
     this.#home = mkdtempSync(join(tmpdir(), "acme-clock-"))
     this.#set()
   }
 
-  /** Makes a scene with this `config.toml`. */
-  static async open(config: string): Promise<Scene> {
+  /** Makes the scene of an incident, with its `config.toml`. */
+  static async open({ config, name }: Pick<Incident, "config" | "name">): Promise<Scene> {
     const directory = mkdtempSync(join(tmpdir(), "acme-alerts-"))
-    const scene = new Scene(directory, await startWorld())
+    const scene = new Scene(name, directory, await startWorld())
     scene.configure(config)
     scene.atEnd(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
     scene.atEnd(() => scene.world.stop())
@@ -103,6 +121,8 @@ export class Scene {
   /** Starts a process that Prometheus scrapes as `<name>:3002`. */
   async start(name: string, options: MemberOptions = {}): Promise<Member> {
     const port = await freePort()
+    Object.assign(this.#given, options.env)
+    if (options.databaseUrl !== undefined) this.#given["ACME_SVC_DATABASE__URL"] = options.databaseUrl
     const server = await startServer({
       directory: this.directory,
       config: null,
@@ -138,15 +158,61 @@ export class Scene {
     return (await session.issue([name], this.world.responder.tokens)).chain
   }
 
+  #run(words: ReadonlyArray<string>) {
+    return runToEnd(words, { config: null, directory: this.directory, env: { ...this.env, ...this.#given } })
+  }
+
   /** Runs a command that must succeed while the service runs, and returns the output. */
-  async command(words: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Promise<string> {
-    const { code, stderr, stdout } = await runToEnd(words, {
-      config: null,
-      directory: this.directory,
-      env: { ...this.env, ...env }
-    })
+  async command(words: ReadonlyArray<string>): Promise<string> {
+    const { code, stderr, stdout } = await this.#run(words)
     if (code !== 0) throw new Error(`acme-svc ${words.join(" ")}: exit ${code}: ${stderr}`)
     return stdout
+  }
+
+  /** Runs a command that the runbook of the incident must name. */
+  async byRunbook(words: ReadonlyArray<string>): Promise<string> {
+    const group = words.filter((word) => /^[a-z][a-z-]*$/.test(word)).slice(0, 2).join(" ")
+    const path = `docs/operate/runbooks/${this.incident}.md`
+    if (!readFileSync(path, "utf8").includes(`acme-svc ${group}`)) throw new Error(`${path} does not name ${group}`)
+    return await this.command(words)
+  }
+
+  async #attention(): Promise<ReadonlyArray<Told>> {
+    const answer: { readonly items: ReadonlyArray<Told>; readonly unread: ReadonlyArray<string> } = JSON.parse(
+      await this.command(["attention", "--json"])
+    )
+    if (answer.unread.length > 0) throw new Error(`not read: ${answer.unread.join(", ")}`)
+    return answer.items
+  }
+
+  /**
+   * Waits until the service asks attention for these causes and no others. The first one must name the runbook of the
+   * incident. Without causes, all must be well.
+   */
+  async tells(...causes: ReadonlyArray<AttentionCause>): Promise<void> {
+    const wanted = causes.toSorted().join(", ")
+    const deadline = performance.now() + tellsWithinMillis
+    for (;;) {
+      const items = await this.#attention()
+      const found = [...new Set(items.map(({ cause }) => cause))].toSorted().join(", ")
+      if (found === wanted) {
+        const page = items.find(({ cause }) => cause === causes[0])?.runbook
+        if (page !== undefined && page !== this.incident) throw new Error(`${causes[0]} names the runbook ${page}`)
+        if (causes.length > 0) this.told.push(...causes.filter((cause) => !this.told.includes(cause)))
+        return
+      }
+      if (performance.now() > deadline) {
+        throw new Error(`it tells ${found || "nothing"}, and should tell ${wanted || "nothing"}: ${inspect(items)}`)
+      }
+      await delay(pauseMillis)
+    }
+  }
+
+  /** The service cannot read its database. The command must say so. */
+  async tellsNothing(): Promise<void> {
+    const { code, stderr } = await this.#run(["attention"])
+    if (code !== 1 || !stderr.includes("database")) throw new Error(`exit ${code}: ${stderr}`)
+    this.told.push("the command and every page say that the database does not answer")
   }
 
   /** Moves the clocks forward without a scrape. */

@@ -43,15 +43,18 @@ challenge_strategy = "bypass"
     await scene.minutes(5)
     await scene.issue(session, "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     await upstream.stop()
     const orders = [await finalized(scene, session, "first.example"), await finalized(scene, session, "second.example")]
     await scene.minutes(6)
+    await scene.tells("upstream_away")
     scene.expect("the upstream is down, and two orders wait for it", { UpstreamAway: [{ profile: "web" }] })
     await upstream.restart()
     await scene.minutes(20)
     for (const url of orders) await valid(session, url)
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("the upstream is back, and the orders have their certificates")
   }
 }
@@ -95,6 +98,7 @@ const scriptHangs: Incident = {
     await scene.minutes(5)
     await scene.issue(session, "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     signer.hang()
     const orders = [await finalized(scene, session, "first.example"), await finalized(scene, session, "second.example")]
@@ -103,11 +107,13 @@ const scriptHangs: Incident = {
     await scene.minutes(5, async (minute) => {
       await session.poll(() => Promise.resolve(timeouts()), (found) => found >= 2 * Math.min(minute + 1, 2))
     })
+    await scene.tells("script_fails")
     scene.expect("the program hangs, and two orders wait for it", { ScriptHangs: [{ profile: "default" }] })
     signer.mend()
     await scene.minutes(20)
     for (const url of orders) await valid(session, url)
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("the program answers again, and the orders have their certificates")
   }
 }
@@ -122,17 +128,20 @@ const jobCannotBeEnded: Incident = {
     await scene.minutes(5)
     await scene.issue(session, "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     signer.hang()
     const url = await finalized(scene, session, "during.example")
     await session.poll(() => Promise.resolve(signer.isHanging()), (is) => is)
     await scene.minutes(25)
+    await scene.tells("job_runs_long")
     scene.expect("an attempt has been running for 25 minutes", { JobRunsLong: [{ kind: "signer_issue" }] })
     signer.mend()
     signer.kill()
     await scene.minutes(5)
     await valid(session, url)
     await scene.minutes(1)
+    await scene.tells()
     scene.expect("the program was ended, and the job done by another attempt")
   }
 }
@@ -148,11 +157,13 @@ const clientLoops: Incident = {
     await scene.minutes(5)
     await scene.issue(session, "before.example")
     await scene.minutes(10)
+    await scene.tells()
     scene.expect("all is well")
     await scene.minutes(20, async () => {
       for (let orders = 0; orders < 10; orders++) await order(session)
       for (let orders = 0; orders < 3; orders++) await order(limited)
     })
+    await scene.tells("client_loops")
     scene.expect("two clients order without end; one of them is limited", {
       ClientLoops: [{ profile: "default" }],
       ClientLimited: [{ profile: "limited", limit: "orders_per_account" }]
@@ -160,6 +171,7 @@ const clientLoops: Incident = {
     await session.deactivate()
     await limited.deactivate()
     await scene.minutes(65)
+    await scene.tells()
     scene.expect("their accounts were deactivated an hour ago")
   }
 }

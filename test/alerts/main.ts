@@ -18,7 +18,9 @@ import { signings } from "./Signings.ts"
  * `npm run alerts` runs promtool, which checks the alerts and whether they fire when they should. The data comes from
  * the recordings of incidents. Alerts that fire in no incident are tested with invented series. `--record` first plays
  * the incidents with the built service and writes their recordings again. With words after `--record`, only incidents
- * whose names contain one of the words are recorded. See docs/development.md, "The alerts".
+ * whose names contain one of the words are recorded. `npm run incidents` plays them without writing anything, and prints
+ * for each incident its alerts, what the service asked attention for, and how long it lasted. See docs/development.md,
+ * "The alerts".
  */
 
 const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]
@@ -32,14 +34,27 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Plays an incident and writes its recording, even if something fails after the last record. */
-const record = async ({ config, name, play }: Incident): Promise<string | undefined> => {
+/** A line of the table of incidents. */
+interface Played {
+  readonly name: string
+  readonly alerts: string
+  readonly told: string
+  readonly minutes: number
+  readonly seconds: number
+}
+
+/** Plays an incident. Returns its name if it failed. */
+const playing = (write: boolean, table: Array<Played>) => async (incident: Incident): Promise<string | undefined> => {
+  const { name, play } = incident
   const begun = performance.now()
-  const scene = await Scene.open(config)
+  const scene = await Scene.open(incident)
   try {
     await play(scene)
-    writeFileSync(join(folder, `${name}.yml`), scene.recording.text(name, rules))
-    say(`${name}: recorded in ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+    if (write) writeFileSync(join(folder, `${name}.yml`), scene.recording.text(name, rules))
+    const seconds = Math.round((performance.now() - begun) / 1000)
+    const { alerts, minutes } = scene.recording.summary
+    table.push({ name, alerts: alerts.join(" "), told: scene.told.join(" "), minutes, seconds })
+    say(`${name}: ${write ? "recorded" : "played"} in ${seconds} s`)
     return undefined
   } catch (error) {
     say(`FAILED ${name}: ${inspect(error)}`)
@@ -47,6 +62,22 @@ const record = async ({ config, name, play }: Incident): Promise<string | undefi
   } finally {
     await scene.close()
   }
+}
+
+const columns: ReadonlyArray<readonly [heading: string, cell: (one: Played) => string]> = [
+  ["incident", ({ name }) => name],
+  ["alerts", ({ alerts }) => alerts],
+  ["attention is asked for", ({ told }) => told],
+  ["runbook", ({ name }) => `docs/operate/runbooks/${name}.md`],
+  ["until all is well", ({ minutes }) => `${minutes} min`],
+  ["played in", ({ seconds }) => `${seconds} s`]
+]
+
+/** Returns the incidents as a table. The time until all is well is by the clock of the service. */
+const tableOf = (played: ReadonlyArray<Played>): string => {
+  const rows = [columns.map(([heading]) => heading), ...played.map((one) => columns.map(([, cell]) => cell(one)))]
+  const widths = columns.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
+  return rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  ").trimEnd()).join("\n")
 }
 
 const promtool = (...words: ReadonlyArray<string>): boolean => {
@@ -58,12 +89,21 @@ const promtool = (...words: ReadonlyArray<string>): boolean => {
 
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const [option, ...named] = words
-  if (option !== undefined && option !== "--record") throw new Error("npm run alerts [-- --record [WORD …]]")
+  if (option !== undefined && option !== "--record" && option !== "--play") {
+    throw new Error("npm run alerts [-- --record [WORD …]], or npm run incidents [-- WORD …]")
+  }
   const failed: Array<string> = []
-  if (option === "--record") {
+  if (option !== undefined) {
     mkdirSync(folder, { recursive: true })
     const chosen = incidents.filter(({ name }) => named.length === 0 || named.some((word) => name.includes(word)))
-    for (const name of await inParallel(chosen, width, record)) if (name !== undefined) failed.push(name)
+    const table: Array<Played> = []
+    const results = await inParallel(chosen, width, playing(option === "--record", table))
+    for (const name of results) if (name !== undefined) failed.push(name)
+    say(`\n${tableOf(table)}\n`)
+    if (option === "--play") {
+      say(`${chosen.length - failed.length} passed, ${failed.length} failed`)
+      return failed.length === 0
+    }
   }
   try {
     await install(["promtool"], say)

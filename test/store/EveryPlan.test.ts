@@ -53,6 +53,16 @@ const small = new Set([
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
+    bound: "only the newest orders of an hour are read, at most 20,000",
+    names: /^accounts_without_certificate$/,
+    steps: /^SEARCH orders USING INDEX orders_created_at/
+  },
+  {
+    bound: "the windows of codes that were entered lately, at most a few for each operator",
+    names: /^login_attempt_codes$/,
+    steps: /PRIMARY KEY \(key>\? AND key<\?\)/
+  },
+  {
     bound: "one batch, from the end of an index",
     names:
       /^(nonce|audit|job|http01_token|order|session|login_attempt|login_failure|expiry_reminder|reminded_address)_sweep$|^revocation_prune$/,

@@ -18,6 +18,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run faults -- --rounds 1 --share 0.05 --limit 10 --but minute --but 'then the'",
   "npm run bench -- --check",
   "npm run bench -- --peers tools/bench/peers/pebble.toml --databases sqlite --concurrency 1 --issuances 5 --service-only",
+  "npm run incidents",
   "npm run alerts",
   "npm run postgres",
   "npm test -- docs/"

@@ -18,6 +18,7 @@ export const attentionCauses = {
   disk_full: { severity: "alarm", runbook: "disk-full" },
   database_read_only: { severity: "alarm", runbook: "database-away" },
   changes_lost: { severity: "alarm", runbook: "restore" },
+  acme_absent: { severity: "alarm", runbook: "process-gone" },
   worker_absent: { severity: "alarm", runbook: "no-worker" },
   ca_compromised: { severity: "alarm", runbook: "ca-compromised" },
   ca_ended: { severity: "alarm", runbook: "ca-ends" },

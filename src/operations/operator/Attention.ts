@@ -86,13 +86,20 @@ const readAtOnce = 2
 const rank = ({ cause, severity }: Concern): number =>
   (severity === "alarm" ? 0 : attentionCauseNames.length) + attentionCauseNames.indexOf(cause)
 
-/** What follows from the absence of workers. Beside that cause, these causes would only hide others. */
-const ofAbsentWorkers: ReadonlySet<AttentionCause> = new Set(["queue_stalled", "sweep_stopped"])
+/** What only follows from an alarm. Beside the alarm, these causes would hide others. */
+const consequences: { readonly [C in AttentionCause]?: ReadonlyArray<AttentionCause> } = {
+  // A process that cannot write does not say that it is present.
+  disk_full: ["acme_absent", "worker_absent", "process_gone", "queue_stalled", "sweep_stopped"],
+  database_read_only: ["acme_absent", "worker_absent", "process_gone", "queue_stalled", "sweep_stopped"],
+  acme_absent: ["process_gone"],
+  worker_absent: ["process_gone", "queue_stalled", "sweep_stopped"]
+}
 
-const withoutConsequences = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
-  concerns.some(({ cause }) => cause === "worker_absent")
-    ? concerns.filter(({ cause }) => !ofAbsentWorkers.has(cause))
-    : concerns
+const withoutConsequences = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> => {
+  const alarms = concerns.filter(({ severity }) => severity === "alarm")
+  const hidden = new Set(alarms.flatMap(({ cause }) => consequences[cause] ?? []))
+  return concerns.filter(({ cause }) => !hidden.has(cause))
+}
 
 const bySeverity = (one: Concern, other: Concern): number =>
   rank(one) - rank(other) || (one.since ?? Infinity) - (other.since ?? Infinity) || (one.title < other.title ? -1 : 1)

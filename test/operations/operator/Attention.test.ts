@@ -70,7 +70,7 @@ describe.each(databases)("what needs attention on $name", (backend) => {
 
   /** Makes everything well: a worker, its sweeps, and a current list. */
   const well = Effect.gen(function*() {
-    yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
+    yield* workers.present({ owner: "a", roles: "acme,worker", version: "1", startedAt: 1, now: startsAt })
     for (const kind of sweepsOf(config)) yield* job(kind, {})
     const der = Buffer.from("x")
     yield* crls.insert({ issuer: issuerId, number: 1, der, thisUpdate: startsAt, nextUpdate: startsAt + 7 * day })
@@ -112,11 +112,12 @@ describe.each(databases)("what needs attention on $name", (backend) => {
       yield* sql("DELETE FROM workers")
       const { concerns } = yield* told
       assert.deepStrictEqual(concerns.map(({ cause, severity }) => [cause, severity]), [
+        ["acme_absent", "alarm"],
         ["worker_absent", "alarm"],
         ["jobs_failed", "warning"],
         ["jobs_failed", "warning"]
       ])
-      assert.deepStrictEqual(concerns.map(({ since }) => since), [undefined, startsAt - 900, startsAt - 90])
+      assert.deepStrictEqual(concerns.map(({ since }) => since), [undefined, undefined, startsAt - 900, startsAt - 90])
     }))
 
   test("groups jobs that fail for the same reason, and names what it means for clients", () =>
@@ -171,18 +172,19 @@ describe.each(databases)("what needs attention on $name", (backend) => {
       )
     }))
 
-  test("is a process that ended without a shutdown, and a missing worker", () =>
+  test("is a process that ended without a shutdown, unless a role is missing with it", () =>
     Effect.gen(function*() {
       yield* well
-      yield* sql("DELETE FROM workers")
       yield* workers.present({ owner: "host:7:x", roles: "worker", version: "1", startedAt: 1, now: startsAt - 99 })
-      yield* workers.present({ owner: "web", roles: "acme", version: "1", startedAt: 1, now: startsAt })
       const { concerns } = yield* told
-      assert.deepStrictEqual(concerns.map(({ cause, since }) => [cause, since]), [
-        ["worker_absent", startsAt - 99],
-        ["process_gone", startsAt - 99]
+      assert.deepStrictEqual(concerns.map(({ cause, error, since }) => [cause, since, error]), [
+        ["process_gone", startsAt - 99, "host:7 (worker)"]
       ])
-      assert.strictEqual(concerns[1]?.error, "host:7 (worker)")
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual((yield* told).concerns.map(({ cause, since }) => [cause, since]), [
+        ["acme_absent", startsAt],
+        ["worker_absent", startsAt]
+      ])
     }))
 
   test("is a sweep that was cancelled", () =>
@@ -297,8 +299,8 @@ describe.each(databases)("what needs attention on $name", (backend) => {
   test("is only the absence of workers, and not what follows from it", () =>
     Effect.gen(function*() {
       yield* job("late", { dueIn: -601 })
-      assert.deepStrictEqual(yield* causes, ["worker_absent"])
-      yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
+      assert.deepStrictEqual(yield* causes, ["acme_absent", "worker_absent"])
+      yield* workers.present({ owner: "a", roles: "acme,worker", version: "1", startedAt: 1, now: startsAt })
       yield* later("10 seconds")
       assert.deepStrictEqual(yield* causes, ["sweep_stopped", "queue_stalled"])
     }))

@@ -56,7 +56,7 @@ describe.each(databases)("the overview on $name", (backend) => {
   test("says that all is well, and since when", (panel) =>
     Effect.gen(function*() {
       yield* sweeps([...sweepsOf(config)])
-      yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
+      yield* workers.present({ owner: "a", roles: "acme,worker", version: "1", startedAt: 1, now: startsAt })
       const page = yield* shown(panel)
       assert.strictEqual(page.status, 200)
       assert.deepStrictEqual(concernsOf(page.text), [])
@@ -88,8 +88,8 @@ describe.each(databases)("the overview on $name", (backend) => {
       const page = yield* shown(panel)
       assert.deepStrictEqual(concernsOf(page.text).map(({ state, url }) => [state, url]), [
         ["bad", "/ui/workers"],
-        ["wait", "/ui/jobs?status=failed&kind=late"],
-        ["wait", "/ui/workers"]
+        ["bad", "/ui/workers"],
+        ["wait", "/ui/jobs?status=failed&kind=late"]
       ])
       assert.notInclude(page.text, "<b>no</b>")
       const words = wordsOf(page)
@@ -213,10 +213,9 @@ describe("the overview if the trail keeps three days", () => {
       assert.include(words, "12 Jan, 06:00–12:00 not kept 12 Jan, 12:00–18:00 0 0 0")
       assert.include(words, "The audit trail keeps 3 days; what was before is not kept.")
       assert.include(page.text, ">not kept</text>")
-      assert.deepStrictEqual(
-        concernsOf(page.text).slice(-2).map(({ title }) => title),
-        ["The profile default issues without validation", "The profile other issues without validation"]
-      )
+      for (const profile of ["default", "other"]) {
+        assert.include(words, `warning The profile ${profile} issues without validation`)
+      }
     }))
 })
 

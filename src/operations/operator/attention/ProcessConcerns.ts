@@ -10,19 +10,32 @@ import { concern, counted } from "./Concern.ts"
 
 const processes = { label: "Show the processes", path: "/ui/workers", command: "worker list" }
 
+/** The roles that some process must have. */
+const needed = [
+  {
+    role: "acme",
+    cause: "acme_absent",
+    title: "No process answers ACME clients",
+    effect: "No client gets a certificate or a renewal until one starts."
+  },
+  {
+    role: "worker",
+    cause: "worker_absent",
+    title: "No worker is present",
+    effect: "Nothing is validated, issued, revoked or sent until a worker starts."
+  }
+] as const
+
 /** Returns the concerns about the processes that share the database. */
 export const processConcerns = Effect.gen(function*() {
   const now = yield* currentSeconds
   const known = (yield* workers.list).map((worker) => ({ ...workerObject(worker, now), seen: worker.lastSeenAt }))
   const found: Array<Concern> = []
-  if (!known.some(({ roles, stale }) => !stale && roles.includes("worker"))) {
-    const seen = known.filter(({ roles }) => roles.includes("worker")).map((worker) => worker.seen)
-    found.push(concern("worker_absent", {
-      title: "No worker is present",
-      effect: "Nothing is validated, issued, revoked or sent until a worker starts.",
-      since: seen.length === 0 ? undefined : Math.max(...seen),
-      way: processes
-    }))
+  for (const { cause, effect, role, title } of needed) {
+    const able = known.filter(({ roles }) => roles.includes(role))
+    if (able.some(({ stale }) => !stale)) continue
+    const since = able.length === 0 ? undefined : Math.max(...able.map(({ seen }) => seen))
+    found.push(concern(cause, { title, effect, since, way: processes }))
   }
   const gone = known.filter(({ stale }) => stale)
   if (gone.length > 0) {

@@ -17,6 +17,22 @@ const lossDays = 7
 const uncheckedSeconds = 3 * daySeconds
 const behindSeconds = 1800
 
+/** The reasons of revocations that say that a key is lost. */
+const lostKeys = [
+  {
+    reason: keyCompromise,
+    cause: "key_compromised",
+    whose: "its key",
+    effect: "Whoever has the key can pass for its owner with every client that checks no revocations."
+  },
+  {
+    reason: caCompromise,
+    cause: "ca_compromised",
+    whose: "the key of the CA",
+    effect: "Only those who no longer trust the CA are safe."
+  }
+] as const
+
 const trailOf = (event: string, since: number) => ({
   path: `/ui/audit?event=${event}&since=${encodeURIComponent(rfc3339(since))}`,
   command: `audit list --event ${event} --since ${rfc3339(since)}`
@@ -36,19 +52,20 @@ const losses = Effect.gen(function*() {
 
 const compromises = Effect.gen(function*() {
   const since = (yield* currentSeconds) - hourSeconds
-  const codes = new Set([keyCompromise, caCompromise].map(String))
-  const count = (yield* auditSignals.revokedSince(since))
-    .filter(({ reason }) => reason !== undefined && codes.has(reason))
-    .reduce((sum, row) => sum + row.count, 0)
-  if (count === 0) return []
-  return [concern("key_compromised", {
-    title: `${
-      counted(count, "certificate was", "certificates were")
-    } revoked within the hour because others may know a key`,
-    effect: "Whoever has such a key can pass for its owner with every client that checks no revocations.",
-    count,
-    way: { label: "Show the revocations", ...trailOf("certificate_revoked", since) }
-  })]
+  const rows = yield* auditSignals.revokedSince(since)
+  return lostKeys.flatMap(({ cause, effect, reason, whose }) => {
+    const count = rows.filter((row) => row.reason === String(reason)).reduce((sum, row) => sum + row.count, 0)
+    if (count === 0) return []
+    return [concern(cause, {
+      severity: "warning",
+      title: `${
+        counted(count, "certificate was", "certificates were")
+      } revoked within the hour because others may know ${whose}`,
+      effect,
+      count,
+      way: { label: "Show the revocations", ...trailOf("certificate_revoked", since) }
+    })]
+  })
 })
 
 const chain = Effect.gen(function*() {
