@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../../domain/Id.ts"
-import { Cancelled } from "../../domain/JobFailure.ts"
+import { Cancelled, shown } from "../../domain/JobFailure.ts"
 import { JobNotCancellable, JobNotRunnable, NoSuch, UnknownWord } from "../../domain/OperatorError.ts"
 import { cancelJob, decodePayload, jobKinds, signingKinds } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -9,8 +9,10 @@ import { JobId } from "../../engine/queue/Job.ts"
 import * as jobRecords from "../../engine/queue/JobRecords.ts"
 import type { JobRecord } from "../../engine/queue/JobRecords.ts"
 import { transaction } from "../../engine/sql/Database.ts"
+import { kept } from "../../engine/sql/KeptCounts.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
+import * as jobErrors from "../../store/jobs/JobErrors.ts"
 import type { JobFilters } from "../../store/jobs/JobSearch.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as digests from "../../store/notify/Digests.ts"
@@ -24,6 +26,7 @@ import * as orphans from "../work/OrphanedCertificates.ts"
 import * as relaying from "../work/Relaying.ts"
 import * as signerRevocation from "../work/SignerRevocation.ts"
 import * as verdicts from "../work/Verdicts.ts"
+import { errorShown } from "./JobErrorText.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 /** Finds one job. */
@@ -174,6 +177,53 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
   if (moved === undefined) return yield* new JobNotRunnable({ id, status: (yield* find(id)).status })
   yield* emit("admin_job_advanced", { ...actorFields(operator), kind: job.kind, job_id: id })
   return yield* find(id)
+})
+
+/** The highest number of jobs that are run at once. */
+export const mostAlike = 1000
+
+/** More different errors than this are not compared. */
+const mostErrors = 10_000
+
+/**
+ * Returns the errors that most jobs have, with the number of jobs that have each. If many jobs have them, the result may
+ * be slightly out of date ({@link kept}).
+ */
+export const errors = (limit: number) =>
+  readForOperator(kept(
+    `job_errors ${limit}`,
+    (found: ReadonlyArray<jobErrors.JobError>) => found.reduce((all, { jobs }) => all + jobs, 0),
+    Effect.flatMap(currentSeconds, (now) => jobErrors.errorsOf(undefined, now, limit))
+  ))
+
+/**
+ * Returns the jobs of a kind that have failed with this error, or wait for another attempt after it, and how many there
+ * are. At most {@link mostAlike} jobs are returned. The error is the text that operators see.
+ */
+export const findAlike = Effect.fn("Jobs.findAlike")(function*(kind: string, error: string) {
+  yield* checkKind(kind)
+  const now = yield* currentSeconds
+  return yield* readForOperator(Effect.gen(function*() {
+    const known = yield* jobErrors.errorsOf(kind, now, mostErrors)
+    const meant = known.filter((one) => shown(one.error) === error || errorShown(kind, one.error) === error)
+    const ids = yield* jobErrors.alike(kind, meant.map((one) => one.error), now, mostAlike)
+    return { ids, total: Math.max(ids.length, meant.reduce((all, { jobs }) => all + jobs, 0)) }
+  }))
+})
+
+/**
+ * Makes every job of {@link findAlike} run at once. A job that has begun or ended in the meantime is refused, which does
+ * not stop the others.
+ */
+export const runAlike = Effect.fn("Jobs.runAlike")(function*(operator: Operator, kind: string, error: string) {
+  const { ids, total } = yield* findAlike(kind, error)
+  const results = yield* Effect.forEach(ids, (id) =>
+    runNow(operator, id).pipe(
+      Effect.as(undefined),
+      Effect.catchTag(["JobNotRunnable", "NoSuch"], (refused) => Effect.succeed({ id, refused }))
+    ))
+  const refused = results.filter((one) => one !== undefined)
+  return { due: ids.length - refused.length, refused, remaining: total - ids.length }
 })
 
 /**

@@ -20,6 +20,7 @@ import type { ListedOrder } from "../../store/orders/OrderSearch.ts"
 import type { UpstreamOrderRecord } from "../../store/upstream/UpstreamOrderRecords.ts"
 import type { Expiring } from "../Expiring.ts"
 import type { CrlView } from "./CrlRecords.ts"
+import { withoutAddresses } from "./JobErrorText.ts"
 import type { JobDetail } from "./Jobs.ts"
 import type { detail } from "./OrderRecords.ts"
 import { validityOf } from "./OrderRecords.ts"
@@ -118,7 +119,7 @@ const payloadShown = (payload: string): { readonly [member: string]: unknown } =
 const lastErrorShown = (job: JobRecord): string | undefined => {
   if (job.lastError === undefined) return undefined
   const text = failureShown(job.lastError)
-  return payloadShown(job.payload)["scope"] === operatorScope ? text.replaceAll(/[^\s<>]+@[^\s<>]+/g, "***") : text
+  return payloadShown(job.payload)["scope"] === operatorScope ? withoutAddresses(text) : text
 }
 
 /** A row of the queue. */

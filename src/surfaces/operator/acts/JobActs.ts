@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { OrderId } from "../../../domain/Id.ts"
+import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import { jobKinds } from "../../../domain/words/JobKind.ts"
 import type { JobRecord } from "../../../engine/queue/JobRecords.ts"
 import * as workers from "../../../engine/queue/Workers.ts"
@@ -11,8 +12,8 @@ import { jobDetailObject, jobObject, workerObject } from "../../../operations/op
 import { renderTable } from "../../cli/TextTable.ts"
 import { act, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
-import { id, key, openWord, optional, paging, word } from "../Field.ts"
-import { Int, intOf, pageOf, Time } from "../schemas/Common.ts"
+import { id, key, openWord, optional, paging, textOf, word } from "../Field.ts"
+import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 import { Job, JobDetail, JobStatus } from "../schemas/OrderSchemas.ts"
 
 /* Declares the acts about jobs, and about the processes that run them. */
@@ -146,6 +147,54 @@ export const runJob = act({
   }
 })
 
+/** Makes all jobs with the same error run now. */
+export const runJobs = act({
+  id: "runJobs",
+  does: `Run all jobs of a kind with the same error now, at most ${jobs.mostAlike} at once`,
+  access: "operator",
+  input: {
+    kind: openWord(jobKinds, "The kind of the jobs."),
+    error: textOf({
+      description: "The last error of the jobs, as lists of jobs show it.",
+      shown: "text",
+      takes: "a text without control characters",
+      // An error may have several lines.
+      read: (text) => text.trim() === "" || /[^\P{Cc}\t\n\r]/u.test(text) ? undefined : text
+    })
+  },
+  output: Schema.Struct({
+    due: intOf("How many jobs are due now."),
+    refused: Schema.Array(Schema.Struct({ id: Id, error: Schema.String, message: Schema.String })),
+    remaining: intOf(`How many more jobs have this error. Each request runs at most ${jobs.mostAlike}.`)
+  }).annotate({ identifier: "JobsRun" }),
+  errors: [],
+  run: ({ error, kind }) =>
+    Effect.gen(function*() {
+      const { refused, ...counts } = yield* jobs.runAlike(yield* Acting.operator, kind, error)
+      return {
+        ...counts,
+        refused: refused.map(({ id, refused }) => {
+          const { code, message } = operatorProblemOf(refused)
+          return { id, error: code, message }
+        })
+      }
+    }),
+  http: { route: "POST /api/jobs/run" },
+  cli: {
+    command: "jobs run-all",
+    help: "Run all jobs of a kind with the same last error now, if they have failed or wait for another attempt.",
+    example: "jobs run-all --kind signer_issue --error ERROR",
+    confirm: ({ error, kind }) =>
+      Effect.map(jobs.findAlike(kind, error), ({ total }) =>
+        total === 0
+          ? undefined
+          : `Run ${Math.min(total, jobs.mostAlike)} ${kind} job(s) with this error now?`),
+    text: ({ due, remaining }) =>
+      `${due} job(s) are due now.${remaining > 0 ? ` ${remaining} more have this error; run the command again.` : ""}`,
+    faults: ({ refused }) => refused.map(({ message }) => ({ code: 3 as const, message }))
+  }
+})
+
 const readQueue = act({
   id: "readQueue",
   does: "Count the jobs of each kind",
@@ -239,5 +288,5 @@ export const jobActs = noun({
   name: "jobs",
   description: "Jobs, and the processes that run them.",
   commands: { jobs: "Jobs in the queue.", worker: "Processes of the service." },
-  acts: [listJobs, readJob, cancelJob, runJob, readQueue, listWorkers]
+  acts: [listJobs, readJob, cancelJob, runJob, runJobs, readQueue, listWorkers]
 })
