@@ -129,7 +129,7 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   eab: "Credentials for external account binding",
   admin: "Operators, their tokens and sessions",
   order: "Orders and their certificates",
-  cert: "Certificates by their serial numbers",
+  cert: "Certificates",
   campaign: "Campaigns, which ask clients to replace certificates",
   nonce: "Nonces of the ACME protocol",
   audit: "The audit trail",

@@ -102,6 +102,30 @@ describe("order revoke", () => {
     }))
 })
 
+describe("cert list", () => {
+  test("prints certificates with their states and ends, and refuses what does not fit", () =>
+    Effect.gen(function*() {
+      const { place, run } = yield* issued
+      yield* served(place, sql(`UPDATE orders SET revoked_at = ${startsAt} WHERE cert_serial = 'a2'`))
+      const ended = yield* run(["cert", "list", "--sort", "soonest"])
+      assert.deepStrictEqual([ended.code, ended.err], [0, ""])
+      const [head = "", ...rows] = ended.out.trimEnd().split("\n")
+      assert.match(head, /^NAMES +KIND +ENDS +STATE +ACCOUNT +PROFILE +SERIAL$/)
+      assert.match(rows[0] ?? "", /^a1\.example +default +\S+.* +ending +\S+ +default +a1$/)
+      assert.match(rows[1] ?? "", /^a2\.example +default +\S+.* +revoked +\S+ +default +a2$/)
+      const revoked = yield* run(["cert", "list", "--state", "revoked", "--json"])
+      assert.deepStrictEqual(
+        outOf<{ items: Array<{ certSerial: string }> }>(revoked).items.map((one) => one.certSerial),
+        [
+          "a2"
+        ]
+      )
+      const wrong = yield* run(["cert", "list", "--sort", "latest", "--identifier", "a1.example"])
+      assert.strictEqual(wrong.code, 2)
+      assert.include(wrong.err, "only with")
+    }))
+})
+
 describe("cert revoke", () => {
   interface Done {
     readonly items: ReadonlyArray<Queued & { readonly serial: string }>

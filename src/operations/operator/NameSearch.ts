@@ -3,6 +3,7 @@ import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { hasFilterWord } from "../../domain/Order.ts"
 import { forget, kept } from "../../engine/sql/KeptCounts.ts"
 import { currentMillis } from "../../engine/Time.ts"
+import { isWithin } from "../../store/orders/EndRange.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
 import * as nameWalk from "../../store/orders/NameWalk.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
@@ -138,10 +139,11 @@ const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
 /**
  * Reads a page of the first matching orders. Returns `undefined` if the page extends beyond these orders. The first
  * matches among the settled names are kept. If few orders match, all names must be walked to find them, and then the
- * next page or search walks only the new names. The status of an order changes, so it is read again each time.
+ * next page or search walks only the new names. The status of an order and the end of its certificate are compared each
+ * time, because they change, and because the range of the ends depends on the present time.
  */
 const firstOf = Effect.fnUntraced(function*(
-  { status, ...sought }: Sought,
+  { ends, status, ...sought }: Sought,
   { limit, offset }: Page,
   { most, started }: { readonly most: number; readonly started: number }
 ) {
@@ -155,9 +157,11 @@ const firstOf = Effect.fnUntraced(function*(
   const ids = [...recent.ids, ...settled.ids]
   const { truncated } = settled
   const areAll = settled.total < most
-  if (status !== undefined) {
+  if (status !== undefined || ends !== undefined) {
     if (!areAll) return undefined
-    const items = (yield* orderSearch.findListed(ids)).filter((one) => hasFilterWord(status, one))
+    const items = (yield* orderSearch.findListed(ids)).filter((one) =>
+      (status === undefined || hasFilterWord(status, one)) && (ends === undefined || isWithin(ends, one))
+    )
     return { items: items.slice(offset, offset + limit), total: items.length, truncated, isWhole: true }
   }
   if (!areAll && ids.length < offset + limit) return undefined

@@ -19,6 +19,7 @@ import type { ChallengeRecord } from "../../store/orders/OrderDetail.ts"
 import type { ListedOrder } from "../../store/orders/OrderSearch.ts"
 import type { UpstreamOrderRecord } from "../../store/upstream/UpstreamOrderRecords.ts"
 import type { Expiring } from "../Expiring.ts"
+import type { ListedCertificate } from "./CertificateRecords.ts"
 import type { CrlView } from "./CrlRecords.ts"
 import { withoutAddresses } from "./JobErrorText.ts"
 import type { JobDetail } from "./Jobs.ts"
@@ -72,6 +73,23 @@ export const orderObject = (config: Config, order: ListedOrder, now: number) => 
     ...member("createdPtr", order.createdPtr)
   }
 }
+
+/** A certificate as the list of certificates shows it. */
+export const certificateObject = ({ accountLabel, order, replacedBy, state }: ListedCertificate) => ({
+  orderId: order.id,
+  identifiers: order.identifiers.map(({ value }) => value),
+  kind: kindName(order.kind),
+  state,
+  ...timeMember("notAfter", order.certNotAfter),
+  profile: order.profile,
+  accountId: order.accountId,
+  ...member("accountLabel", accountLabel),
+  ...member("certSerial", order.certSerial),
+  orderedAt: rfc3339(order.createdAt),
+  ...timeMember("revokedAt", order.revokedAt),
+  ...member("revocationReason", order.revocationReason),
+  ...member("replacedBy", replacedBy)
+})
 
 /** A certificate that expires soon, and the certificate that replaces it, if there is one. */
 export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }: Expiring) => ({

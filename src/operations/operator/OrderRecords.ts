@@ -88,8 +88,8 @@ export type ListFilters = OrderFilters & { readonly identifierContains?: string 
  * name, but it is not used if so many names have this end that most of the index would be read.
  */
 export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
-  const { accountId, identifierSuffix, kind, profile, since, status, until } = filters
-  const narrowing = { accountId, kind, profile, since, status, until }
+  const { accountId, ends, identifierSuffix, kind, profile, since, status, until } = filters
+  const narrowing = { accountId, ends, kind, profile, since, status, until }
   if (identifierContains !== undefined) {
     return { ...narrowing, comparison: "contains", text: identifierContains.toLowerCase() } as const
   }

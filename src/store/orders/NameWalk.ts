@@ -8,6 +8,8 @@ import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
+import type { EndRange } from "./EndRange.ts"
+import { endColumns, endsWithin, endValues } from "./EndRange.ts"
 
 /*
  * Searches orders for a text in their names if no index can be used. The walk goes from the newest order to older
@@ -29,6 +31,7 @@ export interface Sought {
   readonly accountId?: AccountId | undefined
   readonly status?: OrderFilterWord | undefined
   readonly kind?: string | undefined
+  readonly ends?: EndRange | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined
 }
@@ -65,6 +68,7 @@ const columns = {
   accountId: uuid<AccountId>(),
   status: text<OrderFilterWord>(),
   kind: name(),
+  ...endColumns,
   since: int,
   until: int,
   from: uuid<OrderId>(),
@@ -73,7 +77,7 @@ const columns = {
   beforeTime: int
 }
 
-const narrowings = ["profile", "accountId", "status", "revoked", "kind", "usualKind", "since", "until"] as const
+const narrowings = ["profile", "accountId", "status", "revoked", "kind", "usualKind", "ends", "since", "until"] as const
 const statuses = ["status", "revoked"] as const
 const kinds = ["kind", "usualKind"] as const
 type Used = ReadonlyArray<(typeof narrowings)[number]>
@@ -96,6 +100,7 @@ const met = (f: Fragments, used: Used, comparison: Comparison): string => {
     revoked: `${f.aside("o.revoked_at")} IS NOT NULL`,
     kind: `${f.aside("o.kind")} = :kind`,
     usualKind: `${f.aside("o.kind")} IS NULL`,
+    ends: endsWithin(f),
     since: `${f.aside("o.created_at")} >= :since`,
     until: `${f.aside("o.created_at")} < :until`
   }
@@ -207,7 +212,7 @@ export const reversedRange = (name: string) => {
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
 const valuesOf = (
-  { accountId = nobody, kind = "", profile = "", since = 0, status = "valid", text: sought, until = 0 }: Sought
+  { accountId = nobody, ends, kind = "", profile = "", since = 0, status = "valid", text: sought, until = 0 }: Sought
 ) =>
   ({
     text: sought,
@@ -215,6 +220,7 @@ const valuesOf = (
     size: sought.length + 1,
     accountId,
     kind,
+    ...endValues(ends),
     profile,
     status,
     since,

@@ -11,6 +11,8 @@ import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { all, first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
+import type { EndRange } from "./EndRange.ts"
+import { endColumns, endsWithin, endValues } from "./EndRange.ts"
 import { reversedRange } from "./NameWalk.ts"
 import * as orderNames from "./OrderNames.ts"
 import { nameColumns, nameConditions } from "./OrderNames.ts"
@@ -53,6 +55,8 @@ export interface OrderFilters {
   readonly certSerial?: string | undefined
   /** The name of the kind of certificate. */
   readonly kind?: string | undefined
+  /** When the certificate ends. Orders without a certificate are left out. */
+  readonly ends?: EndRange | undefined
   /** The start of the time span, in epoch seconds (inclusive). */
   readonly since?: number | undefined
   /** The end of the time span, in epoch seconds (exclusive). */
@@ -66,6 +70,7 @@ const filterColumns = {
   ...nameColumns,
   certSerial: name(),
   kind: name(),
+  ...endColumns,
   since: int,
   until: int
 }
@@ -89,6 +94,7 @@ const narrowings: ReadonlyArray<Narrowing> = [
   "certSerial",
   "kind",
   "usualKind",
+  "ends",
   "since",
   "until"
 ]
@@ -157,6 +163,7 @@ const whereOf = (
     certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
     kind: `${equals(filterIf(!isOfKind, "o.kind"), ":kind")} AND o.kind IS NOT NULL`,
     usualKind: "o.kind IS NULL",
+    ends: endsWithin(f),
     since: `${createdAt} >= :since`,
     until: `${createdAt} < :until`
   }
@@ -259,6 +266,7 @@ const valuesOf = (filters: OrderFilters) =>
     ...reversedRange(filters.identifierSuffix ?? ""),
     certSerial: filters.certSerial ?? "",
     kind: filters.kind ?? "",
+    ...endValues(filters.ends),
     since: filters.since ?? 0,
     until: filters.until ?? 0
   }) as const
@@ -317,8 +325,8 @@ const issuedAtProfile = issuedOf("o.profile = :profile AND ")
 const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, Database> => {
   const named = onlyName(filters)
   if (named !== undefined) return orderNames.count(named)
-  const { accountId, certSerial, identifier, identifierSuffix, kind, profile, since, status, until } = filters
-  const isNarrow = [accountId, certSerial, identifier, identifierSuffix, kind].some((one) => one !== undefined)
+  const { accountId, certSerial, ends, identifier, identifierSuffix, kind, profile, since, status, until } = filters
+  const isNarrow = [accountId, certSerial, ends, identifier, identifierSuffix, kind].some((one) => one !== undefined)
   const total = (row: { readonly total: number } | undefined) => row?.total ?? 0
   if (status !== "valid" || isNarrow) {
     return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), total)

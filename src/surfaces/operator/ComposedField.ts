@@ -2,8 +2,8 @@ import type { Field, Written } from "./Field.ts"
 
 /* Fields that are made from another field. */
 
-/** Makes a field for several values. On a command line, the flag or argument is given several times. */
-export const each = <A>(field: Field<A>): Field<ReadonlyArray<A>> => {
+/** Makes a field for one to `most` values. On a command line, the flag or argument is given several times. */
+export const each = <A>(field: Field<A>, most: number): Field<ReadonlyArray<A>> => {
   const valuesOf = (written: Written) => Array.isArray(written) ? written.map((one: string) => field.read(one)) : []
   return {
     ...field,
@@ -11,10 +11,14 @@ export const each = <A>(field: Field<A>): Field<ReadonlyArray<A>> => {
     absent: undefined,
     read: (written) => {
       const values = valuesOf(written)
+      if (values.length > most) return undefined
       const found = values.filter((value) => value !== undefined)
       return found.length === 0 || found.length < values.length ? undefined : found
     },
     fault: (written) => {
+      if (Array.isArray(written) && written.length > most) {
+        return `takes at most ${most} values at once, not ${written.length}`
+      }
       const wrong = valuesOf(written).indexOf(undefined)
       const text = Array.isArray(written) ? written[wrong] as string | undefined : undefined
       return text === undefined

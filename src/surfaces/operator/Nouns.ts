@@ -4,6 +4,7 @@ import { attentionActs } from "./acts/AttentionActs.ts"
 import { auditActs } from "./acts/AuditActs.ts"
 import { authorityActs } from "./acts/AuthorityActs.ts"
 import { campaignActs } from "./acts/CampaignActs.ts"
+import { certificateActs } from "./acts/CertificateActs.ts"
 import { configurationActs } from "./acts/ConfigurationActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { expiringActs } from "./acts/ExpiringActs.ts"
@@ -26,6 +27,7 @@ const all = [
   ownActs,
   accountActs,
   credentialActs,
+  certificateActs,
   orderActs,
   expiringActs,
   orphanActs,

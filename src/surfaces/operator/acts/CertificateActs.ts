@@ -1,21 +1,109 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { certificateStates } from "../../../domain/CertificateState.ts"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import { JobId } from "../../../engine/queue/Job.ts"
+import * as certificates from "../../../operations/operator/CertificateRecords.ts"
+import { certificateSorts } from "../../../operations/operator/CertificateRecords.ts"
+import { certificateObject } from "../../../operations/operator/Objects.ts"
+import * as orders from "../../../operations/operator/OrderRecords.ts"
 import { findBySerial } from "../../../operations/operator/Serials.ts"
 import { act, noun } from "../Act.ts"
+import { Configured, paged } from "../Acting.ts"
 import { each } from "../ComposedField.ts"
-import { serial } from "../Field.ts"
-import { Id } from "../schemas/Common.ts"
+import type { InputOf } from "../Field.ts"
+import { ofProfile, optional, paging, serial, time, word } from "../Field.ts"
+import { Id, walkedPageOf } from "../schemas/Common.ts"
+import { IssuedCertificate } from "../schemas/OrderSchemas.ts"
+import { byName, ofAccount, oneNameFits } from "./OrderFilters.ts"
 import type { Begun } from "./Revoking.ts"
 import { begin, begunText, reason, waitingFor } from "./Revoking.ts"
 
 /*
- * Revokes certificates by their serial numbers, because an operator who looks at a certificate sees its serial number.
+ * Declares the acts about certificates. They are revoked by their serial numbers, because an operator who looks at a
+ * certificate sees its serial number.
  */
+
+const filters = {
+  ...ofProfile,
+  ...ofAccount,
+  state: optional(
+    word(
+      certificateStates,
+      "The state of the certificate. ending means that it ends within notify.expiry.lead_days, or within 30 days if that key is 0. ended means that it ended and was not revoked.",
+      "The state of the certificate: valid, ending (within notify.expiry.lead_days), ended, or revoked."
+    )
+  ),
+  ...byName("certificates"),
+  endsAfter: optional(
+    time("Certificates that end from this time on: an RFC 3339 time, or a day as YYYY-MM-DD.", {
+      help: "Only certificates that end from this time on."
+    })
+  ),
+  endsBefore: optional(
+    time("Certificates that end before this time.", { help: "Only certificates that end before this time." })
+  ),
+  sort: optional(
+    word(
+      certificateSorts,
+      "The order: newest (ordered last), soonest (ends first) or latest (ends last). The default is newest. For the states valid and ending and for ends it is soonest, and for ended it is latest, unless there is a filter for an account, a kind, a name or a serial number. With such a filter, only newest is possible."
+    )
+  )
+}
+
+/** Refuses filters that do not fit together. */
+const filtersFit = ({ sort, ...given }: InputOf<typeof filters>) =>
+  oneNameFits(
+    given,
+    given.endsAfter !== undefined && given.endsBefore !== undefined && given.endsBefore <= given.endsAfter
+      ? new BadRequest({ detail: "endsBefore takes a time after that of endsAfter." })
+      : certificates.checkSort(given, sort)
+  )
+
+/** Lists certificates. */
+export const listCertificates = act({
+  id: "listCertificates",
+  does: "List certificates",
+  access: "viewer",
+  mayLag: true,
+  input: { ...filters, ...paging },
+  output: walkedPageOf(IssuedCertificate),
+  errors: ["conflicting_identifier_filter"],
+  fits: filtersFit,
+  run: Effect.fnUntraced(function*({ limit, offset, ...filters }) {
+    const config = yield* Configured.config
+    yield* orders.checkKind(config, filters.kind)
+    return yield* paged(
+      { limit, offset },
+      (window) => certificates.list(config, filters, window),
+      certificateObject
+    )
+  }),
+  http: { route: "GET /api/certificates" },
+  cli: {
+    command: "cert list",
+    help: "List certificates, by default those that were ordered last first.",
+    example: "cert list --state ending --profile web",
+    columns: ({ accountId, accountLabel, certSerial, identifiers, kind, notAfter, profile, replacedBy, state }) => ({
+      names: identifiers.join(" "),
+      kind,
+      ends: notAfter ?? "",
+      state: replacedBy === undefined ? state : `${state}, replaced`,
+      account: accountLabel ?? accountId,
+      profile,
+      serial: certSerial ?? ""
+    }),
+    needsConfig: () => true,
+    remark: ({ truncated }) =>
+      truncated === true ? "The search ended early; narrow it by account or profile." : undefined
+  }
+})
+
+/** The highest number of certificates that are revoked at once. */
+export const mostRevoked = 1000
 
 /** Finds the order of each serial number. If any order cannot be found, nothing is revoked. */
 const ordersOf = Effect.fnUntraced(function*(serials: ReadonlyArray<string>) {
@@ -57,12 +145,16 @@ const Output = Schema.Struct({
   refused: Schema.Array(Schema.Struct({ serial: Schema.String, error: Schema.String, message: Schema.String }))
 })
 
-const revokeCertificates = act({
+/** Revokes certificates. */
+export const revokeCertificates = act({
   id: "revokeCertificates",
   does: "Revoke certificates by their serial numbers. If one of them is unknown, none is revoked",
   access: "operator",
   input: {
-    serials: each(serial("The serial number of the certificate, in hexadecimal, with or without colons.")),
+    serials: each(
+      serial(`The serial number of the certificate, in hexadecimal, with or without colons. At most ${mostRevoked}.`),
+      mostRevoked
+    ),
     reason
   },
   output: Output,
@@ -80,6 +172,7 @@ const revokeCertificates = act({
       )
       return { items, refused }
     }),
+  http: { route: "POST /api/certificates/revoke" },
   cli: {
     command: "cert revoke",
     example: "cert revoke 4A:1B:90:C2 --reason keyCompromise --wait 10",
@@ -95,10 +188,10 @@ const revokeCertificates = act({
   }
 })
 
-/** The acts about certificates, by their serial numbers. These acts have no route. */
+/** The acts about certificates. */
 export const certificateActs = noun({
   name: "certificates",
-  description: "Certificates by their serial numbers.",
-  commands: { cert: "Certificates by their serial numbers." },
-  acts: [revokeCertificates]
+  description: "Certificates.",
+  commands: { cert: "Certificates." },
+  acts: [listCertificates, revokeCertificates]
 })

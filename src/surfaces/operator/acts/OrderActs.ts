@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { AccountId } from "../../../domain/Id.ts"
 import { shown } from "../../../domain/JobFailure.ts"
-import { ConflictingIdentifierFilter, SignerRefused } from "../../../domain/OperatorError.ts"
+import { SignerRefused } from "../../../domain/OperatorError.ts"
 import { orderFilterWords } from "../../../domain/Order.ts"
 import { JobId } from "../../../engine/queue/Job.ts"
 import { settledJob } from "../../../engine/queue/Waits.ts"
@@ -17,23 +16,19 @@ import * as removal from "../../../operations/operator/OrderRemoval.ts"
 import { renderOrder } from "../../cli/OrderText.ts"
 import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged, periodFits } from "../Acting.ts"
-import { mapped } from "../ComposedField.ts"
 import type { InputOf } from "../Field.ts"
-import { id, key, line, name, ofProfile, optional, or, paging, period, serial, word } from "../Field.ts"
+import { key, ofProfile, optional, or, paging, period, word } from "../Field.ts"
 import { Int, walkedPageOf } from "../schemas/Common.ts"
 import { Chain, Order, OrderDetail, RevokedOrder } from "../schemas/OrderSchemas.ts"
+import { byName, ofAccount, oneNameFits } from "./OrderFilters.ts"
 import type { Begun } from "./Revoking.ts"
 import { begin, begunText, Queued, reason, waitingFor } from "./Revoking.ts"
 
 /* Declares the acts about orders and their certificates. */
 
-const longestName = 253
-
-const folded = (text: string): string => text.toLowerCase().replace(/\.$/, "")
-
 const filters = {
   ...ofProfile,
-  accountId: optional(mapped(id("The id of the account."), (text) => AccountId(text))),
+  ...ofAccount,
   status: optional(
     word(
       orderFilterWords,
@@ -41,43 +36,12 @@ const filters = {
       "The stored status of the order. The word revoked finds orders whose certificate was revoked."
     )
   ),
-  kind: optional(
-    name("The name of the kind of certificate.", { help: "Only orders of this kind of certificate (kinds list)." })
-  ),
-  identifier: optional(
-    mapped(
-      line("The whole name.", {
-        longest: longestName,
-        help: "Only orders with exactly this name, such as *.example.com."
-      }),
-      folded
-    )
-  ),
-  identifierSuffix: optional(
-    mapped(
-      line("The last labels of the name.", {
-        longest: longestName,
-        help: "Only orders with a name that ends with these labels."
-      }),
-      (text) => folded(text).replace(/^\./, "")
-    )
-  ),
-  identifierContains: optional(
-    line("A part of the name.", { longest: longestName, help: "Only orders with a name that contains this text." })
-  ),
-  certSerial: optional(
-    serial("The serial number of the certificate, hexadecimal.", {
-      help: "Only the order of the certificate with this serial number, in hexadecimal."
-    })
-  ),
+  ...byName("orders"),
   ...period
 }
 
 /** Refuses more than one filter for names, and a period that ends before it begins. */
-const filtersFit = (given: InputOf<typeof filters>) => {
-  const names = [given.identifier, given.identifierSuffix, given.identifierContains]
-  return names.filter((one) => one !== undefined).length > 1 ? new ConflictingIdentifierFilter() : periodFits(given)
-}
+const filtersFit = (given: InputOf<typeof filters>) => oneNameFits(given, periodFits(given))
 
 /** Lists orders. */
 export const listOrders = act({

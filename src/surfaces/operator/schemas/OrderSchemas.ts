@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { certificateStates } from "../../../domain/CertificateState.ts"
 import { challengeTypeNames } from "../../../domain/Challenge.ts"
 import { Id, Identifier, Int, Members, Problem, Time } from "./Common.ts"
 
@@ -39,6 +40,29 @@ const order = {
 
 /** An order as lists show it. */
 export const Order = Schema.Struct(order).annotate({ identifier: "Order" })
+
+/** A certificate that was issued, as the list of certificates shows it. */
+export const IssuedCertificate = Schema.Struct({
+  orderId: Id,
+  identifiers: Schema.Array(Schema.String),
+  kind: KindName,
+  state: Schema.Literals(certificateStates),
+  notAfter: Schema.optionalKey(Time.annotate({ description: "When the certificate ends." })),
+  profile: Schema.String,
+  accountId: Id,
+  accountLabel: Schema.optionalKey(
+    Schema.String.annotate({ description: "The first contact of the account, or the label of its credential." })
+  ),
+  certSerial: Schema.optionalKey(Schema.String),
+  orderedAt: Time,
+  revokedAt: Schema.optionalKey(Time),
+  revocationReason: Schema.optionalKey(Int),
+  replacedBy: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The order of the certificate that replaces it. Only certificates that end soon have this member."
+    })
+  )
+}).annotate({ identifier: "IssuedCertificate" })
 
 /** An order whose certificate has just been revoked, and the job that publishes the revocation. */
 export const RevokedOrder = Schema.Struct({ ...order, job: Id }).annotate({
