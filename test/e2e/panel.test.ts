@@ -42,7 +42,7 @@ describe("the panel in a browser", () => {
     const placed = await client.newOrder(["main-path.corp.example"])
     await page.reload()
     await page.click("tbody a")
-    await page.waitForSelector("h1:has-text('Order')")
+    await page.waitForSelector("h1:has-text('main-path.corp.example')")
     // The following changes appear without a reload of the page.
     await page.waitForSelector("#order[data-poll]")
     const issued = await client.issue(["second.corp.example"], new Map())
@@ -82,7 +82,7 @@ describe("the panel in a browser", () => {
     await signInAs(page, demo.url, operatorOf("viewer"))
     await page.goto(`${demo.url}/ui/orders`)
     await page.click("tbody a")
-    await page.waitForSelector("h1:has-text('Order')")
+    await page.waitForSelector("text=Audit rows of this order")
     assert.strictEqual(await page.locator("form[hx-post*='/orders/']").count(), 0)
     await close()
   })

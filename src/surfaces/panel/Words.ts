@@ -25,6 +25,15 @@ const secondsOf = (value: unknown): number | undefined =>
 
 const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f")
 
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" })
+
+const middleOf = (text: string, most: number): string => {
+  if (text.length <= most) return text
+  const all = Array.from(graphemes.segment(text), ({ segment }) => segment)
+  const end = Math.floor((most - 1) / 2)
+  return all.length <= most ? text : `${all.slice(0, most - 1 - end).join("")}…${all.slice(-end).join("")}`
+}
+
 /** Returns all filters by name. `now` returns the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
   /** Returns how long ago an RFC 3339 time was, or how long it is until then. */
@@ -51,6 +60,11 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
     const characters = [...String(value ?? "")]
     return characters.length > Number(most) ? `${characters.slice(0, Number(most)).join("")}…` : characters.join("")
   },
+  /**
+   * Returns a text with at most `most` characters, as readers count them. What is too much is cut out of its middle,
+   * because the begin and the end of a name tell most.
+   */
+  middle: (value, most = 36) => middleOf(String(value ?? ""), Number(most)),
   /** Returns a text, escaped for a part of a URL. */
   urlencode: (value) => encodeURIComponent(String(value ?? "").replace(/\p{Surrogate}/gu, "\ufffd")),
   /** Returns the mail address in a `mailto` URI, or any other text unchanged. */

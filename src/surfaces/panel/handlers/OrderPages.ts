@@ -81,7 +81,7 @@ export const orderRoutes = (
         ? undefined
         : certificateViews(decodedChainObject(yield* decodedChain(config, id)), now)
       const status = statusShown(found.order, orders.validityOf(config, found.order.profile), now)
-      return page("order", `Order ${id}`, {
+      return page("order", order.identifiers[0]?.value ?? `Order ${id}`, {
         order,
         said: saidOfProblem(order.error?.type),
         several,
