@@ -76,11 +76,51 @@
   const copiable = (link) => {
     const id = decodeURIComponent(link.pathname.split("/").at(-1))
     if (link.title === id || link.textContent === id || link.search !== "") return
-    link.title = id
+    if (link.querySelector("bdi") === null) link.title = id
     const button = document.createElement("button")
     Object.assign(button, { type: "button", className: "copy", title: "Copy the id" })
     button.dataset.copy = id
     link.after(button)
+  }
+
+  // The rows of a list that can be chosen get tick boxes, and the button says how many are ticked.
+  const ticking = (form) => {
+    const [bulk, head] = [form.querySelector(".bulk"), document.createElement("th")]
+    const [button, boxes] = [bulk.firstChild, []]
+    const boxIn = (cell, label) => {
+      const box = document.createElement("input")
+      box.type = "checkbox"
+      box.ariaLabel = label
+      cell.append(box)
+      return box
+    }
+    head.className = "tick"
+    const every = boxIn(head, "Every certificate of this page")
+    form.querySelector("thead tr").prepend(head)
+    for (const row of form.querySelectorAll("tbody tr")) {
+      const [link, cell] = [row.querySelector("a"), document.createElement("td")]
+      cell.className = "tick"
+      if (row.querySelector(".off-state") === null) {
+        const box = boxIn(cell, link.innerText)
+        box.name = "order"
+        box.value = link.pathname.split("/").at(-1)
+        boxes.push(box)
+      }
+      row.prepend(cell)
+    }
+    const count = () => {
+      const ticked = boxes.filter((box) => box.checked).length
+      every.checked = ticked > 0 && ticked === boxes.length
+      every.indeterminate = ticked > 0 && ticked < boxes.length
+      button.disabled = ticked === 0
+      button.textContent = ticked === 0 ? "Tick what to revoke" : `Revoke ${ticked}…`
+    }
+    bulk.hidden = boxes.length === 0
+    form.addEventListener("change", ({ target }) => {
+      if (target === every) { for (const box of boxes) box.checked = every.checked }
+      count()
+    })
+    count()
   }
 
   // What a page without this script does not show.
@@ -88,6 +128,7 @@
     for (const button of root.querySelectorAll("[data-copy], [data-theme-switch]")) button.hidden = false
     for (const time of root.querySelectorAll("time")) tell(time)
     for (const link of root.querySelectorAll(".list td:first-child > a, a.id")) copiable(link)
+    for (const form of root.querySelectorAll("form.ticking")) ticking(form)
     reach(root)
     for (const polled of root.querySelectorAll("[data-poll]")) wait(polled)
     for (const box of root.querySelectorAll("[data-within]")) searchWithin(box)

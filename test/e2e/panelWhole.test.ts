@@ -20,6 +20,8 @@ import { qrTextOf } from "../support/Qr.ts"
 /** Every page that needs no id. */
 const pages = [
   "/ui/",
+  "/ui/certificates",
+  "/ui/certificates?sort=soonest",
   "/ui/orders",
   "/ui/expiring",
   "/ui/campaigns",
@@ -224,7 +226,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/orders")
     await page.click("main tbody a")
-    await page.waitForSelector("h1:has-text('Order')")
+    await page.waitForSelector("text=Audit rows of this order")
     await page.click(".menu summary")
     await page.click("text=Sign out")
     await page.waitForURL("**/ui/login?why=out")

@@ -101,18 +101,22 @@ export interface Counted {
   readonly isCut?: boolean
 }
 
-/** Returns a list in the form that its template shows. */
+/**
+ * Returns a list in the form that its template shows. `sort` is the order of the list, if the query names one; the other
+ * pages keep it.
+ */
 export const listView = (
   path: string,
   query: URLSearchParams,
   filters: ReadonlyArray<Filter>,
   { isCut = false, limit, shown, total }: Counted,
-  exports?: { readonly path: string; readonly most: number; readonly command?: string }
+  exports?: { readonly path: string; readonly most: number; readonly command?: string },
+  sort?: string
 ) => {
   const given = filtersIn(query, filters)
   const page = pageOf(query)
   const first = (page - 1) * limit
-  const to = (target: number) => urlOf(path, { ...given, page: target === 1 ? undefined : String(target) })
+  const to = (target: number) => urlOf(path, { ...given, sort, page: target === 1 ? undefined : String(target) })
   return {
     path,
     filters: filters.map((filter) => shownFilter(filter, given[filter.name] ?? "")),

@@ -14,6 +14,7 @@ const groups: ReadonlyArray<{ readonly name: string; readonly places: ReadonlyAr
   {
     name: "Certificates",
     places: [
+      { title: "Certificates", path: "/ui/certificates" },
       { title: "Orders", path: "/ui/orders" },
       { title: "Expiring", path: "/ui/expiring" },
       { title: "Campaigns", path: "/ui/campaigns" },

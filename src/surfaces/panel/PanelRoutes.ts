@@ -3,6 +3,7 @@ import { accountRoutes } from "./handlers/AccountPages.ts"
 import { auditRoutes } from "./handlers/AuditPages.ts"
 import { authorityRoutes } from "./handlers/Authorities.ts"
 import { campaignRoutes } from "./handlers/CampaignPages.ts"
+import { certificateRoutes } from "./handlers/CertificatePages.ts"
 import { configurationRoutes } from "./handlers/ConfigurationPage.ts"
 import { eabRoutes } from "./handlers/EabPages.ts"
 import { expiringRoutes } from "./handlers/ExpiringPage.ts"
@@ -31,6 +32,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...signInRoutes(config),
     ...linkRoutes(config),
     ...overviewRoutes(config),
+    ...certificateRoutes(config),
     ...orderRoutes(config),
     ...accountRoutes(config),
     ...eabRoutes(config),

@@ -129,7 +129,7 @@ export const bounce = (request: Request, error: OperatorError): Answer | undefin
 export const isConflict = (error: OperatorError): boolean => operatorProblemOf(error).status === 409
 
 /** The parameters for messages that a page shows only once. */
-const saidOnce = ["done", "removed"]
+const saidOnce = ["done", "removed", "due", "refused", "remaining"]
 
 /**
  * Returns a request for the page from which a form was sent. Returns undefined if no script sent the form, because then

@@ -14,6 +14,8 @@ const most = 20_000
 const lists: ReadonlyArray<readonly [path: string, rows: number]> = [
   ["/ui/orders", 50],
   ["/ui/orders?status=valid", 50],
+  ["/ui/certificates", 50],
+  ["/ui/certificates?sort=soonest", 50],
   ["/ui/expiring?days=365", 50],
   ["/ui/accounts", 50],
   ["/ui/eab", 50],

@@ -1,18 +1,23 @@
 import * as Effect from "effect/Effect"
+import { shown } from "../../../domain/JobFailure.ts"
+import { readWhole } from "../../../domain/WholeNumber.ts"
 import { jobKinds } from "../../../domain/words/JobKind.ts"
 import { saidOfEvent } from "../../../domain/words/meanings/EventMeanings.ts"
 import type { Said } from "../../../domain/words/meanings/Meaning.ts"
 import * as workers from "../../../engine/queue/Workers.ts"
 import { atPrimary } from "../../../engine/sql/Lag.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
+import { errorShown } from "../../../operations/operator/JobErrorText.ts"
 import * as jobs from "../../../operations/operator/Jobs.ts"
 import { jobDetailObject, jobObject, workerObject } from "../../../operations/operator/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { cancelJob, listJobs, runJob } from "../../operator/acts/JobActs.ts"
+import { perform } from "../../operator/Act.ts"
+import { cancelJob, listJobs, runJob, runJobs } from "../../operator/acts/JobActs.ts"
 import { JobStatus } from "../../operator/schemas/OrderSchemas.ts"
 import type { Filter } from "../Listing.ts"
-import { listView, windowOf } from "../Listing.ts"
+import { listView, urlOf, windowOf } from "../Listing.ts"
 import { looked, submitted } from "../PanelActs.ts"
+import { field } from "../PanelForm.ts"
 import { orRefused } from "../PanelLists.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
@@ -53,6 +58,11 @@ const queue = (now: number) =>
     }
   })
 
+/** The highest number of errors that the page shows. A single job can be run on its own page. */
+const mostShown = 5
+
+const countIn = (query: URLSearchParams, name: string): number => readWhole(query.get(name) ?? "") ?? 0
+
 /** Returns the routes of the pages about jobs. */
 export const jobRoutes = (config: Config) => [
   laggingPage("/ui/jobs", (given) =>
@@ -65,12 +75,19 @@ export const jobRoutes = (config: Config) => [
       const lastDone = summary.queue.length > 0
         ? undefined
         : (yield* jobs.list({ status: "done" }, { limit: 1, offset: 0 })).items[0]
+      const errors = yield* jobs.errors(mostShown)
       const processes = (yield* atPrimary(workers.list)).map((worker) => workerObject(worker, now))
       return page("jobs", "Jobs", {
         rows: items,
         problem,
         ...summary,
         lastDone: lastDone === undefined ? undefined : jobObject(lastDone),
+        errors: errors.filter((one) => one.jobs > 1).map(({ error, ...one }) => ({
+          ...one,
+          error: errorShown(one.kind, error)
+        })),
+        done: query.get("done") ?? "",
+        ran: { due: countIn(query, "due"), refused: countIn(query, "refused"), remaining: countIn(query, "remaining") },
         hasWorker: processes.some(({ roles, stale }) => roles.includes("worker") && !stale),
         list: listView("/ui/jobs", query, filters, { total, limit: windowOf(query, config).limit, shown: items.length })
       }, { isLive: items.some(isLive), ...(problem === undefined ? {} : { status: problem.status }) })
@@ -93,6 +110,13 @@ export const jobRoutes = (config: Config) => [
     "/ui/jobs/{id}/run",
     (given) => Effect.map(submitted(runJob, given), ({ id }) => moved(`/ui/jobs/${id}?done=advanced`))
   ),
+  forRole("operator")("POST", "/ui/jobs/run-alike", ({ form }) =>
+    Effect.gen(function*() {
+      const { kind, lastError = "" } = yield* jobs.find(field(form, "id") ?? "")
+      const { due, refused, remaining } = yield* perform(runJobs, { kind, error: shown(lastError) })
+      const counts = { due: String(due), refused: String(refused.length), remaining: String(remaining) }
+      return moved(urlOf("/ui/jobs", { done: "due", ...counts }))
+    })),
   forRole("operator")(
     "POST",
     "/ui/jobs/{id}/cancel",
