@@ -57,6 +57,8 @@ const lists = [
   "/eab",
   "/orders",
   "/orders?status=valid",
+  "/certificates",
+  "/certificates?sort=soonest",
   "/expiring",
   "/upstream-orders",
   "/audit",
@@ -92,6 +94,7 @@ const exported = ["accounts", "eab", "orders", "expiring", "audit"]
 
 const pages = [
   "",
+  "certificates",
   "accounts",
   "eab",
   "orders",

@@ -82,6 +82,14 @@ const orderFilters = {
   ),
   ...period
 }
+const { since: _since, status: _status, until: _until, ...byOrder } = orderFilters
+const certificateFilters = {
+  ...byOrder,
+  state: word("valid", "ending", "ended", "revoked"),
+  endsAfter: period.since,
+  endsBefore: period.until,
+  sort: word("newest", "soonest", "latest")
+}
 const accountFilters = { ...profile, status: word("valid", "deactivated", "revoked"), eabKid: id(ids.bound) }
 const expiringFilters = {
   ...profile,
@@ -306,6 +314,12 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     at: { id: ids.failed },
     others: [ids.waiting, ids.running, ids.done, ids.cancelled, ids.delivery]
   },
+  {
+    noun: "alike",
+    route: "POST /api/jobs/run",
+    by: "operator",
+    body: { kind: text("signer_issue", "bogus"), error: text("script_failed: exit 1", "none") }
+  },
   { noun: "jobs", route: "GET /api/queue", by: "viewer" },
   { noun: "workers", route: "GET /api/workers", by: "viewer" },
 
@@ -420,6 +434,25 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     query: { ...profile, status: word("kept", "waiting", "revoked", "stored", "expired"), ...paging }
   },
 
+  {
+    noun: "certificates",
+    route: "GET /api/certificates",
+    by: "viewer",
+    query: { ...certificateFilters, ...paging }
+  },
+  {
+    noun: "certificates",
+    route: "POST /api/certificates/revoke",
+    by: "operator",
+    body: {
+      serials: {
+        good: ["0a01"],
+        odd: [["0a01", "0A:01"], ["4483ed4ebd8c5e569059bbcc9c0687cc", "0a02"], ["ff"], ["xyz"], [], [""], "0a01", [1]]
+      },
+      reason: { good: 4, odd: ["superseded", 1, 7, 11, "x", -1, 1.5] }
+    },
+    optional: ["reason"]
+  },
   { noun: "expiring", route: "GET /api/expiring", by: "viewer", query: { ...expiringFilters, ...paging } },
   { noun: "expiring", route: "GET /api/expiring/export", by: "viewer", query: { ...expiringFilters, ...format } },
 

@@ -49,6 +49,7 @@ const orderFilters: Readonly<Record<string, Flag>> = {
   "cert-serial": [leafSerial, "0A:01", "xyz"],
   ...period
 }
+const { since: _since, status: _status, until: _until, ...certificateFilters } = orderFilters
 const auditFilters: Readonly<Record<string, Flag>> = {
   ...profile,
   "account-id": [ids.owner, ids.nobody, "x"],
@@ -213,6 +214,13 @@ const commands: ReadonlyArray<CommandEntry> = [
     args: [ids.failed],
     others: [ids.waiting, ids.running, ids.done, ids.cancelled]
   },
+  {
+    noun: "alike",
+    command: "jobs run-all",
+    needs: { kind: ["signer_issue", "bogus"], error: ["script_failed: exit 1", "none", ""] },
+    asks: true,
+    flags: json
+  },
   { noun: "jobs", command: "jobs queue", flags: json },
   { noun: "workers", command: "worker list", flags: json },
 
@@ -306,6 +314,19 @@ const commands: ReadonlyArray<CommandEntry> = [
       within: ["30", "5", "0", "-1", "30d", "x", "4000"],
       "hide-superseded": true,
       ...profile,
+      ...paging,
+      ...json
+    }
+  },
+  {
+    noun: "certificates",
+    command: "cert list",
+    flags: {
+      ...certificateFilters,
+      state: ["valid", "ending", "ended", "revoked", "bogus"],
+      "ends-after": ["2027-01-01", "yesterday"],
+      "ends-before": ["2027-01-10", "tomorrow"],
+      sort: ["newest", "soonest", "latest", "bogus"],
       ...paging,
       ...json
     }

@@ -46,6 +46,7 @@ const orderFilters: Values = {
   certSerial: [leafSerial, "0A:01", "xyz"],
   ...period
 }
+const { since: _since, status: _status, until: _until, ...certificateFilters } = orderFilters
 const accountFilters: Values = { ...profile, status: ["valid", "deactivated", "bogus"], eabKid: [ids.bound, "x"] }
 const expiringFilters: Values = {
   ...profile,
@@ -104,6 +105,20 @@ const pages: ReadonlyArray<PageEntry> = [
   at("/ui/account", "session", {
     by: { seat: "hugo" },
     query: { done: ["password-changed", "contact-changed", "x"], revoke: [ids.ownToken, sessionId("hugo"), "x"] }
+  }),
+  at("/ui/certificates", "certificates", {
+    query: {
+      ...certificateFilters,
+      state: ["valid", "ending", "ended", "revoked", "bogus"],
+      endsAfter: ["2027-01-01", "x"],
+      endsBefore: ["2027-01-10", "x"],
+      sort: ["newest", "soonest", "latest", "bogus"],
+      ...page
+    }
+  }),
+  at("/ui/certificates/revoke", "certificates", {
+    by: "operator",
+    query: { order: [ids.valid, ids.revokedOrder, ids.pending, ids.nobody, "x"] }
   }),
   at("/ui/orders", "orders", { query: { ...orderFilters, ...page } }),
   at("/ui/orders/export", "orders", { query: { ...orderFilters, ...format } }),
@@ -230,6 +245,10 @@ const forms: ReadonlyArray<FormEntry> = [
   own("login/enrol/confirm", "erin-half", { code: [code, "000000"], next: ["/ui/jobs"] }, { on: "/ui/login/enrol" }),
   own("login/abandon", "dora-half", {}, { on: "/ui/login/verify" }),
   own("logout", "vera"),
+  form("/ui/certificates/revoke", "certificates", "", {
+    on: "/ui/certificates",
+    fields: { serials: ["0a01", "0a01\n0a02", "ff", "xyz"], reason: ["4", "7", "x"] }
+  }),
   form("/ui/orders/{id}/revoke", "orders", ids.valid, {
     fields: { reason: ["4", "1", "7", "11", "x"] },
     others: [ids.revokedOrder, ids.pending, ids.expired]
@@ -286,6 +305,10 @@ const forms: ReadonlyArray<FormEntry> = [
     others: [ids.freeCredential]
   }),
   form("/ui/jobs/{id}/run", "jobs", ids.failed, { others: [ids.waiting, ids.running, ids.done] }),
+  form("/ui/jobs/run-alike", "alike", "", {
+    on: "/ui/jobs",
+    fields: { id: [ids.failed, ids.done, ids.nobody, "x"] }
+  }),
   form("/ui/jobs/{id}/cancel", "jobs", ids.waiting, { others: [ids.running, ids.failed, ids.done, ids.delivery] }),
   form("/ui/notifications/test", "notifications", "", {
     on: "/ui/notifications",

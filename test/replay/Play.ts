@@ -10,6 +10,7 @@ export const nouns = [
   "credentials",
   "scopes",
   "jobs",
+  "alike",
   "workers",
   "accounts",
   "audit",

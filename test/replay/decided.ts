@@ -291,6 +291,16 @@ export const decided: ReadonlyArray<Decided> = [
   { plays: /^tokens\.cli: admin token create: --allow "x"/, reason: "A refusal says which of the addresses is none." },
   { plays: /^scopes\./, reason: "Routes, commands and a form that there were not." },
   { plays: /^campaigns\./, reason: "Routes, commands and pages that there were not." },
+  {
+    plays: /^alike\.|^certificates\.(?:api|panel|cli: cert list)/,
+    reason: "Routes, commands and pages that there were not."
+  },
+  { plays: /^(?:jobs\.cli: jobs|certificates\.cli: cert)$/, reason: "The group has one command more." },
+  {
+    plays:
+      /^(?:orders|upstream|accounts)\.panel: (?:GET "?\/ui\/(?:orders|upstream-orders|accounts\/)|POST "\/ui\/(?:accounts|orders)\/\S+\/(?:delete|revoke)")/,
+    reason: "Lists of orders begin with names, and the page of an order has its name as the title."
+  },
   { plays: /^service\.cli: setup/, reason: "A command that there was not." },
   { plays: /^chain\./, reason: "A route, a command and a page that there were not." },
   { plays: /^audit\.panel: GET \/ui\/audit /, reason: "The page links to the page of the chain." },

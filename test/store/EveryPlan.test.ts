@@ -145,7 +145,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
     names:
-      /^(job_(claim_these|renew|still_held|move|bring_forward)|order_(purge|listed|set_end)|expiring_(find|covering)|expiry_reminder_take)$/,
+      /^(job_(claim_these|renew|still_held|move|bring_forward)|order_(purge|listed|set_end)|expiring_(find|covering)|account_labels|expiry_reminder_take)$/,
     steps: /never/
   },
   {
@@ -189,11 +189,16 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     names: /^expiring_(count|places)$/,
     steps: /orders_profile_cert_not_after|orders_profile_created_at/
   },
+  {
+    bound: "one page of each profile in the order of the ends, or a count from an index, beside the service",
+    names: /^certificate_(page|count)$/,
+    steps: /orders_profile_(cert|revoked)_not_after|orders_profile_created_at|orders_account_revoked/
+  },
   { bound: "a page of those, beside the service", names: /^expiring_replaced$/, steps: /orders_profile_replaces/ },
   {
     bound: "beside the service",
     names:
-      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|trend)|job_page|job_count|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|chain_span|revocation_count|queue_\w+|orphan_count)$/
+      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|trend)|job_(page|count|errors|alike)|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|chain_span|revocation_count|queue_\w+|orphan_count)$/
   },
   {
     bound: "sessions and tokens of operators, of whom there are few, for a command or an admin",

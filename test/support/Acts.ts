@@ -162,6 +162,14 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       rows: ["certificate_revoke_failed"],
       records: []
     },
+    "revokes certificates of which one is revoked": {
+      subject: () => Effect.map(revoked, ({ id }) => ({ id, more: `ab${id.slice(-4)}` })),
+      api: ({ more = "" }) => ["POST", "/api/certificates/revoke", { serials: [more] }],
+      panel: ({ more = "" }) => ["/ui/certificates/revoke", { serials: more }],
+      cli: ({ more = "" }) => ["cert", "revoke", more],
+      rows: ["certificate_revoke_failed"],
+      records: []
+    },
     "makes a credential": {
       subject: () => Effect.succeed({ id: "-" }),
       api: () => ["POST", "/api/eab", { label: "web", profile: "default" }],
@@ -247,6 +255,18 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       api: ({ id }) => ["POST", `/api/jobs/${id}/run`],
       panel: ({ id }) => [`/ui/jobs/${id}/run`],
       cli: ({ id }) => ["jobs", "run-now", id],
+      rows: ["job_advanced"],
+      records: ["admin_job_advanced"]
+    },
+    "has all jobs with an error run now": {
+      subject: (way) =>
+        Effect.tap(
+          job("failed"),
+          ({ id }) => sql(`UPDATE jobs SET last_error = 'planted ${way}' WHERE id = ${literal(id)}`)
+        ),
+      api: () => ["POST", "/api/jobs/run", { kind: "local_ca_crl_regenerate", error: "planted api" }],
+      panel: ({ id }) => ["/ui/jobs/run-alike", { id }],
+      cli: () => ["jobs", "run-all", "--kind", "local_ca_crl_regenerate", "--error", "planted cli", "--yes"],
       rows: ["job_advanced"],
       records: ["admin_job_advanced"]
     },

@@ -36,6 +36,8 @@ export interface Ground {
   readonly bind: (credential: string, account: string) => void
   /** Makes a job that waits for its time, and returns its path. */
   readonly job: () => string
+  /** Makes two jobs that have failed with the same error. */
+  readonly alike: () => void
   /** Makes a token of an operator, and returns its id. The path is the page with the tokens. */
   readonly token: (path: string, password: string) => Promise<string>
   /** Signs an operator in from another browser. */
@@ -77,6 +79,15 @@ export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground =>
     return answer.text()
   }
   let made = 0
+  const addJob = (status: "failed" | "ready", error?: string): string => {
+    const id = randomUUID()
+    const later = Math.floor(Date.now() / 1000) + 3600
+    database.prepare(
+      `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at,
+         last_error) VALUES (?, 'signer_issue', ?, '{}', ?, ?, 1, 5, ?, ?, ?)`
+    ).run(Buffer.from(id.replaceAll("-", ""), "hex"), id, status, later, later - 7200, later - 3660, error ?? null)
+    return id
+  }
   const name = (): string => `form-${++made}.corp.example`
   return {
     issued: async () => `/ui/orders/${idOf((await client.issue([name()], new Map())).order.url)}`,
@@ -102,14 +113,10 @@ export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground =>
       const [kid, id] = [credential, account].map((path) => Buffer.from(idOf(path).replaceAll("-", ""), "hex"))
       database.prepare("UPDATE accounts SET eab_kid = ? WHERE id = ?").run(kid, id)
     },
-    job: () => {
-      const id = randomUUID()
-      const later = Math.floor(Date.now() / 1000) + 3600
-      database.prepare(
-        `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
-         VALUES (?, 'signer_issue', ?, '{}', 'ready', ?, 1, 5, ?, ?)`
-      ).run(Buffer.from(id.replaceAll("-", ""), "hex"), id, later, later - 7200, later - 3660)
-      return `/ui/jobs/${id}`
+    job: () => `/ui/jobs/${addJob("ready")}`,
+    alike: () => {
+      const error = `planted ${++made}`
+      for (let many = 0; many < 2; many++) addJob("failed", error)
     },
     token: async (path, password) => {
       const called = `token ${++made}`
@@ -246,6 +253,11 @@ export const linkForms: ReadonlyArray<string> = ["/ui/link", "/ui/link/password"
 /** Every other form, by the pattern of its route. */
 export const forms: { readonly [pattern: string]: FormCase } = {
   "/ui/logout": { page: () => "/ui/orders", says: "You are signed out." },
+  "/ui/certificates/revoke": {
+    page: async ({ issued }) => `/ui/certificates/revoke?order=${idOf(await issued())}`,
+    well: { reason: "4" },
+    says: "1 certificate is revoked."
+  },
   "/ui/orders/{id}/revoke": {
     page: ({ issued }) => issued(),
     well: { reason: "4" },
@@ -287,6 +299,13 @@ export const forms: { readonly [pattern: string]: FormCase } = {
   "/ui/eab/{kid}/revoke": { page: ({ credential }) => credential(), says: "The credential is revoked" },
   "/ui/eab/{kid}/delete": { page: ({ credential }) => credential(), says: "The credential was deleted" },
   "/ui/jobs/{id}/run": { page: ({ job }) => job(), says: "The job is due now" },
+  "/ui/jobs/run-alike": {
+    page: ({ alike }) => {
+      alike()
+      return "/ui/jobs"
+    },
+    says: "2 jobs are due now."
+  },
   "/ui/jobs/{id}/cancel": { page: ({ job }) => job(), says: "The job is cancelled." },
   "/ui/notifications/test": {
     page: () => "/ui/notifications",

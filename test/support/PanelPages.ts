@@ -109,6 +109,21 @@ export const rows: ReadonlyArray<Row> = [
   page("/ui/login/enrol", "Set up your second factor", "Set up your second factor", { from: "half" }),
   page("/ui/", "signer_issue", "issued 0"),
   page("/ui/", "issued", "issued 0", { what: "30d", at: "/ui/?range=30d&profile=corp" }),
+  page("/ui/certificates", "intranet.corp.example", "No certificate has been issued yet."),
+  page("/ui/certificates", "ends soonest", "No certificate matches.", {
+    what: "sorted",
+    at: "/ui/certificates?endsAfter=2001-01-01&sort=latest"
+  }),
+  page("/ui/certificates", "No certificate matches.", "No certificate matches.", {
+    what: "no match",
+    at: "/ui/certificates?identifier=nothing.example"
+  }),
+  page("/ui/certificates", "bad_request", "bad_request", {
+    what: "refused",
+    status: 400,
+    at: "/ui/certificates?endsAfter=yesterday"
+  }),
+  page("/ui/certificates/revoke", "No certificate is ticked.", "No certificate is ticked.", { from: "operator" }),
   page("/ui/orders", "intranet.corp.example", "No order has been made yet."),
   page("/ui/orders", "No order matches.", "No order matches.", {
     what: "no match",

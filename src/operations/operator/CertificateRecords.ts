@@ -69,8 +69,7 @@ export const checkSort = (filters: CertificateFilters, sort: CertificateSort | u
 const daySeconds = 86_400
 
 /** Returns how many seconds before its end a certificate is `ending`: the days of the profile's digest. */
-const soonOf = (config: Pick<Config, "profiles">, profile?: string): number =>
-  usualDaysOf(config, profile) * daySeconds
+const soonOf = (config: Pick<Config, "profiles">, profile?: string): number => usualDaysOf(config, profile) * daySeconds
 
 const ranges: { readonly [S in CertificateState]: (now: number, soon: number) => EndRange } = {
   valid: (now, soon) => ({ after: now + soon, upTo: Number.MAX_SAFE_INTEGER, isLiveOnly: true }),

@@ -27,6 +27,7 @@ const pages = async (program: Program) => {
       "/api/accounts",
       "/api/audit",
       "/api/jobs",
+      "/api/certificates",
       "/api/expiring",
       "/api/upstream-orders",
       "/api/orphaned-certificates"
@@ -50,6 +51,8 @@ const revocation = async (program: Program) => {
   const revoked = await done(program.POST("/api/orders/{id}/revoke", { params, body: { reason: 4 } }))
   check("revokedAt" in revoked && revoked.revokedAt !== undefined, "the certificate is not revoked")
   await refused(program.POST("/api/orders/{id}/revoke", { params, body: {} }), 409, "already_revoked")
+  const again = await done(program.POST("/api/certificates/revoke", { body: { serials: [order.certSerial] } }))
+  check(again.refused[0]?.error === "already_revoked", "a certificate is revoked twice")
   const after = await done(program.GET("/api/orders/{id}", { params }))
   check(after.revokedAt !== undefined && after.revocationReason === 4, "the order does not say so")
   const { items } = await done(program.GET("/api/audit", { params: { query: { event: "certificate_revoked" } } }))
@@ -109,6 +112,8 @@ const jobs = async (program: Program) => {
   const { items: [sweep] } = await done(program.GET("/api/jobs", { params: { query } }))
   check(sweep !== undefined, "no sweep is due")
   await done(program.POST("/api/jobs/{id}/run", { params: { path: { id: sweep.id } } }))
+  const alike = await done(program.POST("/api/jobs/run", { body: { kind: "order_sweep", error: "none" } }))
+  check(alike.due === 0 && alike.remaining === 0, "jobs have an error that is none")
   check((await done(program.GET("/api/workers"))).items.length === 1, "there is another number of workers")
   await done(program.GET("/api/queue"))
 }
