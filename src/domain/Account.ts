@@ -7,6 +7,12 @@ import type { AccountId } from "./Id.ts"
 /** The status of an account. Nothing writes `revoked`, but old data may contain it; such an account is refused. */
 export type AccountStatus = "valid" | "deactivated" | "revoked"
 
+/** The words by which accounts are filtered. A blocked account counts as `valid` too, because it is so for ACME. */
+export const accountFilterWords = ["valid", "blocked", "deactivated", "revoked"] as const
+
+/** A word of {@link accountFilterWords}. */
+export type AccountFilterWord = (typeof accountFilterWords)[number]
+
 /** A row of `accounts`. `pubkey` is DER SubjectPublicKeyInfo. Times are epoch seconds. */
 export interface Account {
   readonly id: AccountId
@@ -20,6 +26,8 @@ export interface Account {
   readonly lastSeenIp: string | undefined
   /** The credential with which the account was bound. It may have been deleted since. */
   readonly eabKid: string | undefined
+  /** Since when an operator has blocked the account. Undefined if the account is not blocked. */
+  readonly blockedAt: number | undefined
 }
 
 /** The highest number of contacts of an account. */

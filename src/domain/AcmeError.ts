@@ -29,6 +29,8 @@ export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType
 // The client and its account.
 export class BadNonce extends Data.TaggedError("BadNonce") {}
 export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
+/** An operator has blocked the account. `since` is when, in epoch seconds. */
+export class AccountBlocked extends Data.TaggedError("AccountBlocked")<{ readonly since: number }> {}
 export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
 /** The policy of the profile refuses the client. */
 export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
@@ -222,6 +224,7 @@ export type AcmeError =
   | BodyTooSlow
   | BadNonce
   | Unauthorized
+  | AccountBlocked
   | AccountDoesNotExist
   | ClientRefused
   | BadSignatureAlgorithm

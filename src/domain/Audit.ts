@@ -26,6 +26,8 @@ const vocabulary = {
   account_contact_updated: { outcome: "success", actors: ["acme", "admin", "cli"] },
   account_key_changed: { outcome: "success", actors: ["acme"] },
   account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] },
+  account_blocked: { outcome: "success", actors: ["admin", "cli"] },
+  account_unblocked: { outcome: "success", actors: ["admin", "cli"] },
   account_deleted: { outcome: "success", actors: ["admin", "cli"] },
   order_deleted: { outcome: "success", actors: ["admin", "cli"] },
   orders_purged: { outcome: "success", actors: ["cli"] },
@@ -181,6 +183,9 @@ interface Details {
   readonly account_contact_updated: ContactChange
   readonly account_key_changed: { readonly key_fp: string; readonly previous_key_fp: string }
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }
+  /** The reason that the operator gave, in both events. `blocked_at` is when the block began. */
+  readonly account_blocked: { readonly reason: string }
+  readonly account_unblocked: { readonly reason: string; readonly blocked_at: string }
   readonly account_deleted: {
     readonly orders: number
     readonly authorizations: number

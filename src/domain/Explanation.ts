@@ -128,8 +128,8 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
   ],
   filter_undecided: ["The policy could not be evaluated.", "The log line filter_undecided has the cause."],
   authority_withdrawn: [
-    "The account or an authorization was deactivated before signing.",
-    "Order again with a valid account."
+    "The account or an authorization was deactivated, or the account was blocked, before signing.",
+    "`acme-svc account show` shows a block; order again with an account that may order."
   ],
   issuer_compromised: [
     "The CA that signed the certificate was declared compromised before the certificate was stored.",

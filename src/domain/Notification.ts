@@ -5,6 +5,8 @@ export const profileEvents = [
   "profile_mounted",
   "account_created",
   "account_deactivated",
+  "account_blocked",
+  "account_unblocked",
   "certificate_issued",
   "certificate_revoked",
   "challenge_failed",
@@ -23,7 +25,8 @@ export const notificationEvents = [...profileEvents, ...operatorEvents] as const
  * event to receive it.
  */
 export const usualEvents = notificationEvents.filter((event) =>
-  event !== "authority_expiring" && event !== "campaign_finished"
+  event !== "account_blocked" && event !== "account_unblocked" && event !== "authority_expiring" &&
+  event !== "campaign_finished"
 )
 
 export type NotificationEvent = (typeof notificationEvents)[number]
@@ -92,6 +95,12 @@ export interface NotificationFields {
     readonly eab_kid?: string | undefined
   }
   readonly account_deactivated: Client & { readonly account_id: string }
+  readonly account_blocked: Client & {
+    readonly account_id: string
+    /** The reason that the operator gave. */
+    readonly block_reason: string
+  }
+  readonly account_unblocked: Client & { readonly account_id: string }
   readonly certificate_issued: Client & {
     readonly order_id: string
     readonly account_id: string

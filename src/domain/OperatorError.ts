@@ -154,6 +154,15 @@ export class JobNotRunnable extends Data.TaggedError("JobNotRunnable")<{
   readonly status: string
 }> {}
 
+/**
+ * The account is in a state that does not permit the act. `state` is the end of a sentence about the account, such as
+ * "is not blocked".
+ */
+export class AccountStateRefused extends Data.TaggedError("AccountStateRefused")<{
+  readonly id: string
+  readonly state: string
+}> {}
+
 /** The campaign is in a state that does not permit the act. `act` is the end of a sentence, such as "be paused". */
 export class CampaignStateRefused extends Data.TaggedError("CampaignStateRefused")<{
   readonly id: string
@@ -238,6 +247,7 @@ export type OperatorError =
   | IssuerStopped
   | JobNotCancellable
   | JobNotRunnable
+  | AccountStateRefused
   | CampaignStateRefused
   | TooManyCampaigns
   | LastAdmin

@@ -30,6 +30,7 @@ export type OperatorCode =
   | "already_revoked"
   | "job_not_cancellable"
   | "job_not_runnable"
+  | "account_state"
   | "campaign_state"
   | "too_many_campaigns"
   | "last_admin"
@@ -174,6 +175,11 @@ const table = {
     code: "job_not_runnable",
     message: ({ id, status }) =>
       `Job ${id} is ${status} and cannot run now; only a job that is ready, or that failed and was not replaced, can run.`
+  },
+  AccountStateRefused: {
+    status: 409,
+    code: "account_state",
+    message: ({ id, state }) => `Account ${id} ${state}.`
   },
   CampaignStateRefused: {
     status: 409,

@@ -69,6 +69,13 @@ const table = {
   BadNonce: { type: "badNonce", status: 400, detail: () => "The nonce is missing, unknown, used or expired." },
   Unauthorized: { type: "unauthorized", status: 401, detail: said },
   ClientRefused: { type: "unauthorized", status: 403, detail: said },
+  AccountBlocked: {
+    type: "unauthorized",
+    status: 403,
+    detail: ({ since }) =>
+      `The operator of this server has blocked the account since ${rfc3339(since)}: it cannot order certificates. `
+      + "It can still revoke those that it has. Ask the operator."
+  },
   AccountDoesNotExist: { type: "accountDoesNotExist", status: 400, detail: () => "No account has this key or URL." },
   BadSignatureAlgorithm: {
     type: "badSignatureAlgorithm",
@@ -271,7 +278,8 @@ const table = {
   AuthorityWithdrawn: {
     type: "unauthorized",
     status: 403,
-    detail: () => "The account or an authorization was withdrawn before the certificate was there; place a new order."
+    detail: () =>
+      "The account was blocked, or it or an authorization was withdrawn before the certificate was there; place a new order."
   },
   IssuerCompromised: {
     type: "serverInternal",

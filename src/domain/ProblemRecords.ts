@@ -87,6 +87,7 @@ export const refusalWord = ({ _tag }: Pick<AcmeError, "_tag">): string => wordOf
 
 /** The refusals that have a record of their own in addition to `request_refused`. */
 const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
+  AccountBlocked: [{ event: "account_request_refused", by: "reason=blocked" }],
   ClientRefused: [{ event: "filter_request_blocked", by: "check, detail" }],
   RejectedIdentifier: byPolicy,
   OrderRefused: byPolicy,

@@ -16,6 +16,8 @@ export interface Caller {
   readonly client: ClientFacts
   /** The credential with which the account was bound, if it was bound. */
   readonly eabKid?: string | undefined
+  /** Since when an operator has blocked the account, if it was blocked when the request arrived. */
+  readonly blockedAt?: number | undefined
 }
 
 /** Returns the scope in which the caller's records are looked up. Every look-up names the profile and the account. */

@@ -5,8 +5,11 @@ import { certificateKinds } from "../settings/CertificateKinds.ts"
 
 /* What must not be used while a process of an older version runs (docs/decisions/compatibility.md, "Neighbours"). */
 
-/** The words that this version writes into its row of `workers`: kinds of certificates, and scopes of credentials. */
-export const knownWords = ["kinds", "scopes"] as const
+/**
+ * The words that this version writes into its row of `workers`: kinds of certificates, scopes of credentials, and blocks
+ * of accounts.
+ */
+export const knownWords = ["kinds", "scopes", "blocks"] as const
 
 const hasKinds = ({ profiles }: Config): boolean =>
   profiles.some((profile) =>

@@ -17,7 +17,8 @@ export const accountColumns = {
   termsOfServiceAgreed: nullable(bool),
   lastSeenAt: nullable(int),
   lastSeenIp: nullable(text()),
-  eabKid: nullable(uuidBytes)
+  eabKid: nullable(uuidBytes),
+  blockedAt: nullable(int)
 }
 const account = accountColumns
 

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { AccountStatus } from "../domain/Account.ts"
+import type { AccountFilterWord, AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { int, name, nullable, text, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { perFilters } from "../engine/sql/Filters.ts"
@@ -17,7 +17,8 @@ const record = {
   createdAt: int,
   createdIp: nullable(text()),
   createdPtr: nullable(text()),
-  lastSeenPtr: nullable(text())
+  lastSeenPtr: nullable(text()),
+  blockReason: nullable(text())
 }
 
 /** An account with everything that operators can see about it. Times are epoch seconds. */
@@ -26,48 +27,54 @@ export type AccountRecord = NonNullable<Effect.Success<ReturnType<typeof findRec
 /** The filters of a list. A filter that is absent excludes nothing. */
 export interface AccountFilters {
   readonly profile?: string | undefined
-  readonly status?: AccountStatus | undefined
+  readonly status?: AccountFilterWord | undefined
   /** The credential that bound the account. */
   readonly eabKid?: string | undefined
 }
 
-const filterColumns = { profile: name(), status: text<AccountStatus>(), eabKid: uuidBytes }
+const filterColumns = { profile: name(), status: text<AccountFilterWord>(), eabKid: uuidBytes }
 
 /**
- * The names of the conditions. The status has two conditions, because nearly all accounts are `valid`, and an index
- * covers the other accounts.
+ * The names of the conditions. The status has three conditions, because nearly all accounts are `valid`, and indexes
+ * cover the accounts that have ended and those that are blocked.
  */
-type Narrowing = Exclude<keyof AccountFilters, "status"> | "valid" | "ended"
+type Narrowing = Exclude<keyof AccountFilters, "status"> | "valid" | "ended" | "blocked"
 
 const conditions: { readonly [F in Narrowing]: string } = {
   profile: "a.profile = :profile",
   valid: "a.status = 'valid'",
   ended: "a.status <> 'valid' AND a.status = :status",
+  blocked: "a.blocked_at IS NOT NULL AND a.status = 'valid'",
   eabKid: "a.eab_kid = :eabKid"
 }
 
-const narrowings = ["profile", "valid", "ended", "eabKid"] as const
-const statuses = ["valid", "ended"] as const
+const narrowings = ["profile", "valid", "ended", "blocked", "eabKid"] as const
+const statuses = ["valid", "ended", "blocked"] as const
 
 const narrowed = ({ status, ...others }: AccountFilters): { readonly [_ in Narrowing]?: unknown } =>
-  status === undefined ? others : { ...others, [status === "valid" ? "valid" : "ended"]: true }
+  status === undefined ? others : { ...others, [status === "valid" || status === "blocked" ? status : "ended"]: true }
+
+/** Returns the index that covers the few accounts with such a status, if there is one. */
+const indexOf = (used: ReadonlyArray<Narrowing>) =>
+  used.includes("ended") ? ["accounts_ended"] : used.includes("blocked") ? ["accounts_blocked"] : []
 
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
   { indexedBy }: Pick<Fragments, "indexedBy">,
   stated: typeof conditions = conditions
 ): string =>
-  `${used.includes("ended") && !used.includes("eabKid") ? indexedBy("accounts_ended") : ""} WHERE ${
+  `${used.includes("eabKid") ? "" : indexOf(used).map(indexedBy).join("")} WHERE ${
     used.map((name) => stated[name]).join(" AND ") || "1 = 1"
   }`
 
 /**
  * Returns the conditions of {@link whereOf}, and the sort order of a list. The index that begins with the profile is
- * not used for ended accounts, which have an index by time alone, or for the accounts of a credential, which are few.
+ * not used for ended or blocked accounts, which have an index by time alone, or for the accounts of a credential, which
+ * are few.
  */
 const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
   const order = "a.created_at DESC, a.id DESC"
-  if (!used.includes("profile") || used.includes("ended") || used.includes("eabKid")) {
+  if (!used.includes("profile") || indexOf(used).length > 0 || used.includes("eabKid")) {
     return { where: whereOf(used, f), order }
   }
   const stated = { ...conditions, profile: f.leads("a.profile", ":profile") }

@@ -28,6 +28,7 @@ const example = {
   ],
   retryAfter: 60,
   again: 1_767_225_600,
+  since: 1_767_225_600,
   limit: "accounts_per_network",
   most: 10,
   name: identifier.value,

@@ -23,6 +23,7 @@ const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [404, ["not_found"]],
   [405, ["method_not_allowed"]],
   [409, [
+    "account_state",
     "already_revoked",
     "campaign_state",
     "issuer_stopped",

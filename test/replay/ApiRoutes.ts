@@ -372,6 +372,21 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     others: [ids.deactivated, ids.revokedAccount, ids.starter]
   },
   {
+    noun: "blocks",
+    route: "POST /api/accounts/{id}/block",
+    by: "operator",
+    at: { id: ids.owner },
+    others: [ids.deactivated, ids.revokedAccount, ids.starter],
+    body: { reason: { good: "a loop", odd: ["x".repeat(500), "x".repeat(501), "a\u001bb"] } }
+  },
+  {
+    noun: "blocks",
+    route: "POST /api/accounts/{id}/unblock",
+    by: "operator",
+    at: { id: ids.owner },
+    others: [ids.deactivated, ids.starter]
+  },
+  {
     noun: "accounts",
     route: "DELETE /api/accounts/{id}",
     by: "operator",

@@ -250,6 +250,14 @@ const commands: ReadonlyArray<CommandEntry> = [
     others: [ids.deactivated, ids.starter],
     asks: true
   },
+  {
+    noun: "blocks",
+    command: "account block",
+    args: [ids.owner],
+    others: [ids.deactivated],
+    needs: { reason: ["a loop", "x".repeat(501), "a\u001bb"] }
+  },
+  { noun: "blocks", command: "account unblock", args: [ids.owner], others: [ids.deactivated] },
   { noun: "accounts", command: "account delete", args: [ids.starter], others: [ids.owner, ids.idle], asks: true },
 
   { noun: "audit", command: "audit list", flags: { ...auditFilters, ...paging, ...json } },

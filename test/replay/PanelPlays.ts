@@ -267,6 +267,11 @@ const forms: ReadonlyArray<FormEntry> = [
     others: [ids.deactivated]
   }),
   form("/ui/accounts/{id}/deactivate", "accounts", ids.owner, { others: [ids.deactivated, ids.starter] }),
+  form("/ui/accounts/{id}/block", "blocks", ids.owner, {
+    fields: { reason: ["a loop", "x".repeat(500), "x".repeat(501), "a\u001bb"] },
+    others: [ids.deactivated]
+  }),
+  form("/ui/accounts/{id}/unblock", "blocks", ids.owner, { others: [ids.deactivated] }),
   form("/ui/accounts/{id}/delete", "accounts", ids.starter, { others: [ids.owner, ids.idle] }),
   form("/ui/eab", "credentials", "", {
     on: "/ui/eab",

@@ -9,6 +9,7 @@ export const nouns = [
   "nonces",
   "credentials",
   "scopes",
+  "blocks",
   "jobs",
   "alike",
   "workers",

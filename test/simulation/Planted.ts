@@ -209,8 +209,8 @@ const partitioned = (statement, params) =>
   {
     name: "an order is issued although its credential was deleted since its finalize",
     file: "src/store/orders/OrderRows.ts",
-    guard: "c.status = 'valid' AND c.scope_lost IS NULL)`",
-    without: "c.status = 'valid')`"
+    guard: "c.status = 'valid' AND c.scope_lost IS NULL",
+    without: "c.status = 'valid'"
   },
   {
     name: "names are covered whatever the credential says",
@@ -262,9 +262,11 @@ const partitioned = (statement, params) =>
   },
   {
     name: "an order with any credential is withdrawn as if the credential were deleted",
-    file: "src/operations/work/Issuance.ts",
-    guard: "order.scopeLost !== undefined ||",
-    without: "order.eabKid !== undefined ||"
+    file: "src/operations/work/IssuanceEnds.ts",
+    guard:
+      "({ accountStatus, blockedAt, scopeLost, unproved }: Found): boolean =>\n  accountStatus === \"valid\" && blockedAt === undefined && scopeLost === undefined &&",
+    without:
+      "({ accountStatus, blockedAt, eabKid, unproved }: Found): boolean =>\n  accountStatus === \"valid\" && blockedAt === undefined && eabKid === undefined &&"
   },
   {
     name: "a CA that waits issues before its time",

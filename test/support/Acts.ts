@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Dialect } from "../../src/engine/sql/Column.ts"
 import type { Database } from "../../src/engine/sql/Database.ts"
+import * as blocking from "../../src/operations/operator/AccountBlocking.ts"
 import * as campaigns from "../../src/operations/operator/CampaignRecords.ts"
 import * as eab from "../../src/operations/operator/Eab.ts"
 import * as operators from "../../src/operations/operator/identity/Operators.ts"
@@ -137,6 +138,22 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       cli: ({ id }) => ["account", "deactivate", id, "--yes"],
       rows: ["account_deactivated"],
       records: ["admin_account_deactivated"]
+    },
+    "blocks an account": {
+      subject: () => account,
+      api: ({ id }) => ["POST", `/api/accounts/${id}/block`, { reason: "r" }],
+      panel: ({ id }) => [`/ui/accounts/${id}/block`, { reason: "r" }],
+      cli: ({ id }) => ["account", "block", id, "--reason", "r"],
+      rows: ["account_blocked"],
+      records: ["admin_account_blocked"]
+    },
+    "unblocks an account": {
+      subject: () => Effect.tap(account, ({ id }) => blocking.block(keyboard, id, "r")),
+      api: ({ id }) => ["POST", `/api/accounts/${id}/unblock`],
+      panel: ({ id }) => [`/ui/accounts/${id}/unblock`],
+      cli: ({ id }) => ["account", "unblock", id],
+      rows: ["account_unblocked"],
+      records: ["admin_account_unblocked"]
     },
     "deletes an account": {
       subject: () => Effect.map(order, ({ id, more = "" }) => ({ id: more, more: id })),

@@ -46,6 +46,8 @@ export interface OperatorSurface {
   readonly contactOf: (seat: Seat, password: string, username: string, contact: string) => Promise<void>
   readonly resetOf: (seat: Seat, password: string, username: string) => Promise<void>
   readonly deactivate: (seat: Seat, accountId: string) => Promise<void>
+  readonly block: (seat: Seat, accountId: string, reason: string) => Promise<void>
+  readonly unblock: (seat: Seat, accountId: string) => Promise<void>
   readonly deleteCredential: (seat: Seat, kid: string) => Promise<void>
   readonly revoke: (seat: Seat, orderId: string) => Promise<void>
   /** Calls the route of an act and returns the status, whatever it is. */
@@ -112,6 +114,8 @@ export const apiSurface = (url: string): OperatorSurface => {
     contactOf: "POST /api/operators/{username}/contact",
     resetOf: "POST /api/operators/{username}/totp/reset",
     deactivate: "POST /api/accounts/{id}/deactivate",
+    block: "POST /api/accounts/{id}/block",
+    unblock: "POST /api/accounts/{id}/unblock",
     deleteCredential: "DELETE /api/eab/{kid}",
     revoke: "POST /api/orders/{id}/revoke"
   } as const
@@ -145,6 +149,8 @@ export const apiSurface = (url: string): OperatorSurface => {
       void await send(routes.contactOf, seat, { password, contact }, { username }),
     resetOf: async (seat, password, username) => void await send(routes.resetOf, seat, { password }, { username }),
     deactivate: async (seat, id) => void await send(routes.deactivate, seat, undefined, { id }),
+    block: async (seat, id, reason) => void await send(routes.block, seat, { reason }, { id }),
+    unblock: async (seat, id) => void await send(routes.unblock, seat, undefined, { id }),
     deleteCredential: async (seat, kid) =>
       void await send(`${routes.deleteCredential}?accounts=deactivate`, seat, undefined, { kid }),
     revoke: async (seat, id) => void await send(routes.revoke, seat, { reason: 4 }, { id }),
@@ -173,6 +179,8 @@ export const panelSurface = (url: string): OperatorSurface => {
     contactOf: "POST /ui/operators/{username}/contact",
     resetOf: "POST /ui/operators/{username}/reset-factor",
     deactivate: "POST /ui/accounts/{id}/deactivate",
+    block: "POST /ui/accounts/{id}/block",
+    unblock: "POST /ui/accounts/{id}/unblock",
     deleteCredential: "POST /ui/eab/{kid}/delete",
     revoke: "POST /ui/orders/{id}/revoke"
   } as const
@@ -208,6 +216,8 @@ export const panelSurface = (url: string): OperatorSurface => {
       void await send(routes.contactOf, seat, { password, contact }, { username }),
     resetOf: async (seat, password, username) => void await send(routes.resetOf, seat, { password }, { username }),
     deactivate: async (seat, id) => void await send(routes.deactivate, seat, {}, { id }),
+    block: async (seat, id, reason) => void await send(routes.block, seat, { reason }, { id }),
+    unblock: async (seat, id) => void await send(routes.unblock, seat, {}, { id }),
     deleteCredential: async (seat, kid) =>
       void await send(routes.deleteCredential, seat, { accounts: "deactivate" }, { kid }),
     revoke: async (seat, id) => void await send(routes.revoke, seat, { reason: "4" }, { id }),

@@ -278,6 +278,21 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     page: async ({ account }) => (await account()).path,
     says: "The account is deactivated."
   },
+  "/ui/accounts/{id}/block": {
+    page: async ({ account }) => (await account()).path,
+    well: { reason: "It orders in a loop" },
+    says: "The account is blocked.",
+    badly: { reason: " " },
+    code: "bad_request"
+  },
+  "/ui/accounts/{id}/unblock": {
+    page: async ({ account, write }) => {
+      const { path } = await account()
+      write("UPDATE accounts SET blocked_at = 1, block_reason = 'r'")
+      return path
+    },
+    says: "The account is not blocked any more."
+  },
   "/ui/accounts/{id}/delete": {
     page: async ({ account }) => (await account()).path,
     says: "The account was deleted, with its orders."

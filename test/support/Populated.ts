@@ -60,7 +60,9 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       last_seen_at: "1700000001",
       last_seen_ip: "192.0.2.1",
       last_seen_ptr: odd,
-      scope_lost: "1700000000"
+      scope_lost: "1700000000",
+      blocked_at: "1700000002",
+      block_reason: odd
     },
     {
       id: idOf(1, 2),

@@ -61,6 +61,18 @@ export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
     members: { account_id: id, ...from === "" ? {} : { client_ip: from } }
   }) as const
 
+/** Returns the notification about an account that was blocked, with the reason, or unblocked. */
+export const blocking = (profile: string, id: string, reason: string | undefined, from = "127.0.0.1") =>
+  ({
+    event: reason === undefined ? "account_unblocked" : "account_blocked",
+    scope: profile,
+    members: {
+      account_id: id,
+      ...reason === undefined ? {} : { block_reason: reason },
+      ...from === "" ? {} : { client_ip: from }
+    }
+  }) as const
+
 /** Returns the first of the recorded notifications. */
 export const only = ([one]: ReadonlyArray<Expected>): Expected => given(one)
 

@@ -6,7 +6,7 @@ import { operatorWays } from "./ToldOperators.ts"
 import type { Expected } from "./ToldStage.ts"
 import { given } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
-import { contacts, deactivation, long, ofOperator, only, revocation, short } from "./ToldWay.ts"
+import { blocking, contacts, deactivation, long, ofOperator, only, revocation, short } from "./ToldWay.ts"
 
 /* Every way in which an event that causes a notification can happen. */
 
@@ -123,6 +123,42 @@ const accountWays: ReadonlyArray<Way> = [
   }
 ]
 
+const loop = "It orders in a loop"
+
+const blockWays: ReadonlyArray<Way> = [
+  ...([0, 1] as const).flatMap((number): ReadonlyArray<Way> => {
+    const [surface, base] = ([["API", "POST /api"], ["panel", "POST /ui"]] as const)[number]
+    return ([loop, undefined] as const).map((reason): Way => ({
+      event: reason === undefined ? "account_unblocked" : "account_blocked",
+      surface,
+      entry: `${base}/accounts/{id}/${reason === undefined ? "unblock" : "block"}`,
+      ...long,
+      act: async (stage) => {
+        const { id, profile } = await stage.account("default")
+        const by = stage.surfaces[number]
+        const seat = await stage.root(by)
+        const blocked = await stage.telling(() => by.block(seat, id, loop), () => [blocking(profile, id, loop)])
+        if (reason !== undefined) return only(blocked)
+        return only(await stage.telling(() => by.unblock(seat, id), () => [blocking(profile, id, undefined)]))
+      }
+    }))
+  }),
+  ...([loop, undefined] as const).map((reason): Way => ({
+    event: reason === undefined ? "account_unblocked" : "account_blocked",
+    surface: "command line",
+    entry: reason === undefined ? "account unblock" : "account block",
+    ...long,
+    act: async (stage) => {
+      const { id, profile } = await stage.account("default")
+      const block = () => stage.command("account", "block", id, "--reason", loop)
+      const blocked = await stage.telling(block, () => [blocking(profile, id, loop, "")])
+      if (reason !== undefined) return only(blocked)
+      const unblock = () => stage.command("account", "unblock", id)
+      return only(await stage.telling(unblock, () => [blocking(profile, id, undefined, "")]))
+    }
+  }))
+]
+
 const cliTarget = "cli-target"
 
 const keyboardWays: ReadonlyArray<Way> = ([
@@ -182,6 +218,7 @@ const linkWay: Way = {
 export const ways: ReadonlyArray<Way> = [
   ...mounts,
   ...accountWays,
+  ...blockWays,
   ...certificateWays,
   ...keyboardWays,
   linkWay,

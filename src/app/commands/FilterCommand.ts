@@ -10,7 +10,7 @@ import { comparable } from "../../engine/net/Address.ts"
 import { Database } from "../../engine/sql/Database.ts"
 import { kindFor } from "../../operations/acme/Scope.ts"
 import * as accountRecords from "../../operations/operator/AccountRecords.ts"
-import type { Supposed } from "../../operations/operator/Explain.ts"
+import type { Supposed, SupposedAccount } from "../../operations/operator/Explain.ts"
 import { explain } from "../../operations/operator/Explain.ts"
 import { namedKind } from "../../operations/operator/KindRecords.ts"
 import { viewOf } from "../../services/policy/PolicyView.ts"
@@ -92,7 +92,7 @@ const show = command(
 
 const explainCommand = command(
   "explain",
-  "Test a profile's policy with a hypothetical request, at each stage: connection, newOrder and finalize (CSR). With --account-id, also test the scope of the account's credential. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
+  "Test a profile's policy with a hypothetical request, at each stage: connection, newOrder and finalize (CSR). With --account-id, also test whether the account may order, and the scope of its credential. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
   {
     profile: profileOption,
     client: optional(clientFlag, "The address of the client. Without it, the address is unknown."),
@@ -107,7 +107,10 @@ const explainCommand = command(
       "kind",
       "The kind of certificate of the order. The default is the kind that an order without a kind gets."
     ),
-    account: optional(accountFlag, "The account that sends the request; its credential may restrict what it orders."),
+    account: optional(
+      accountFlag,
+      "The account that sends the request; it may be blocked, and its credential may restrict what it orders."
+    ),
     json: jsonOption
   },
   (options) =>
@@ -116,11 +119,15 @@ const explainCommand = command(
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
       const profile = yield* namedProfile(loaded, options.profile)
-      const asking = (scope: CredentialScope | undefined, credential: Supposed["credential"]) =>
+      const asking = (
+        sender: SupposedAccount | undefined,
+        scope: CredentialScope | undefined,
+        credential: Supposed["credential"]
+      ) =>
         Effect.gen(function*() {
           const chosen = scope === undefined ? undefined : Result.getOrUndefined(kindFor(profile, scope, undefined))
           const kind = yield* Effect.mapError(namedKind(profile, options.kind ?? chosen?.name, "--kind"), refusedFor)
-          const supposed = { client, method, path, names, commonNames, accountId: account, kind: kind.name }
+          const supposed = { client, method, path, names, commonNames, account: sender, kind: kind.name }
           return yield* Effect.provide(
             explain(profile, { ...supposed, credential, scope }),
             Graph.policiesOf(loaded.config, [profile], process.version)
@@ -128,7 +135,7 @@ const explainCommand = command(
         }).pipe(Effect.catchTag("CommandFailed", placing(loaded)))
       // The database is needed only to find the credential of an account.
       const explanation = account === undefined
-        ? yield* Effect.provide(asking(undefined, Effect.succeed(undefined)), Logging.quiet(loaded))
+        ? yield* Effect.provide(asking(undefined, undefined, Effect.succeed(undefined)), Logging.quiet(loaded))
         : yield* withRecords(
           Effect.gen(function*() {
             const database = yield* Database
@@ -138,7 +145,7 @@ const explainCommand = command(
               return yield* new CommandFailed({ code: 3, message })
             }
             const credential = Effect.provideService(eabLabels.ofAccount(account), Database, database)
-            return yield* asking(yield* scopeOfAccount(account), credential)
+            return yield* asking(found.account, yield* scopeOfAccount(account), credential)
           })
         )
       yield* print(json, explanation, () => renderExplanation(explanation))

@@ -52,6 +52,8 @@ export const operatorEvents = {
   admin_eab_deleted: info("username", "surface", "kid", "accounts", "orders"),
   admin_account_contact_updated: info("username", "surface", "account_id"),
   admin_account_deactivated: info("username", "surface", "account_id"),
+  admin_account_blocked: info("username", "surface", "account_id"),
+  admin_account_unblocked: info("username", "surface", "account_id"),
   admin_account_deleted: info("username", "surface", "account_id", "orders", "authorizations"),
   admin_order_revoked: info("username", "surface", "order_id", "cert_serial"),
   admin_order_revoke_queued: info("username", "surface", "order_id", "cert_serial", "job_id"),

@@ -5,6 +5,7 @@ import type { AccountKey } from "../../crypto/jose/Jwk.ts"
 import { fingerprint } from "../../crypto/jose/Jws.ts"
 import type { Account } from "../../domain/Account.ts"
 import { checkContacts } from "../../domain/Account.ts"
+import type { AccountBlocked } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
 import { contactChange } from "../../domain/Audit.ts"
 import { AccountId } from "../../domain/Id.ts"
@@ -22,7 +23,7 @@ import * as audit from "../../store/AuditRows.ts"
 import { changing } from "../../store/AuditRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
-import { refuseUnlessValid } from "./Authenticate.ts"
+import { refuseIfBlocked, refuseUnlessValid } from "./Authenticate.ts"
 import { holdBinding, refuseExhausted, verifyBinding } from "./Binding.ts"
 import * as limits from "./Limits.ts"
 import type { faultOf } from "./NewKey.ts"
@@ -43,13 +44,19 @@ export interface Registration {
 }
 
 /**
- * Refuses a caller whose account has ended since the request was accepted, for example while a program of a policy ran.
+ * Refuses a caller whose account has ended or was blocked since the request was accepted, for example while a program
+ * of a policy ran.
  */
-export const refuseIfEnded = ({ accountId, profile }: Caller) =>
+export const refuseUnlessOrdering = ({ accountId, profile }: Caller) =>
   Effect.flatMap(
     accounts.find(profile.name, accountId),
-    (account): Effect.Effect<void, AccountDoesNotExist | Unauthorized> =>
-      account === undefined ? new AccountDoesNotExist() : refuseUnlessValid(account)
+    (account): Effect.Effect<void, AccountBlocked | AccountDoesNotExist | Unauthorized> =>
+      account === undefined
+        ? new AccountDoesNotExist()
+        : Effect.andThen(
+          refuseUnlessValid(account),
+          refuseIfBlocked({ accountId, blockedAt: account.blockedAt })
+        )
   )
 
 const found = (registration: Registration, account: Account) =>
@@ -135,7 +142,8 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     termsOfServiceAgreed: agreed,
     lastSeenAt: now,
     lastSeenIp: client.ip,
-    eabKid
+    eabKid,
+    blockedAt: undefined
   }
   const { pubkey } = account
   const row = {

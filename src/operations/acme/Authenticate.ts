@@ -7,7 +7,7 @@ import type { Jws } from "../../crypto/jose/Jws.ts"
 import { checkKey, fingerprint, signatureFault, verifyJws } from "../../crypto/jose/Jws.ts"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
+import { AccountBlocked, AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
 import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
@@ -172,6 +172,20 @@ export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unautho
       new Unauthorized({ detail: `The account is ${account.status}.` })
     )
 
+/**
+ * Refuses a caller whose account an operator has blocked. Only requests that lead to a certificate are refused: a
+ * blocked client still reads, deactivates and revokes (docs/policy.md, "Blocked accounts").
+ */
+export const refuseIfBlocked = (
+  { accountId, blockedAt }: Pick<Caller, "accountId" | "blockedAt">
+): Effect.Effect<void, AccountBlocked> =>
+  blockedAt === undefined
+    ? Effect.void
+    : Effect.andThen(
+      emit("account_request_refused", { account_id: accountId, reason: "blocked" }),
+      new AccountBlocked({ since: blockedAt })
+    )
+
 /** Authenticates a request that an account of this profile signed. */
 export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "kid"))
@@ -183,6 +197,7 @@ export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read
     thumbprint: key.thumbprint,
     pubkey: key.spki,
     eabKid: account.eabKid,
+    blockedAt: account.blockedAt,
     client: yield* seen(request, jws, account, yield* currentSeconds)
   }
   return { caller, account, payload: yield* accepted(read(jws.payload)) } satisfies ByAccount<P>

@@ -14,6 +14,7 @@ import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as proofs from "../../store/ProofRows.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf, shareOfCaller } from "../Caller.ts"
+import { refuseIfBlocked } from "./Authenticate.ts"
 import * as acmeAuthorizations from "./Authorizations.ts"
 
 const retryAfterSeconds = 5
@@ -147,6 +148,7 @@ const claim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId, now: 
  * request queued the validation.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  yield* refuseIfBlocked(caller)
   const now = yield* currentSeconds
   const claimed = yield* transaction(claim(caller, id, now))
   if (claimed === undefined) return { ...yield* explainLostClaim(caller, id), isBegun: false }

@@ -28,7 +28,8 @@ import type { Caller } from "../Caller.ts"
 import { auditFacts, scopeOf, shareOfCaller } from "../Caller.ts"
 import { judgeCsr } from "../CsrJudgement.ts"
 import { finalizeProblem, judgeNames } from "../PolicyGate.ts"
-import { refuseIfEnded } from "./Accounts.ts"
+import { refuseUnlessOrdering } from "./Accounts.ts"
+import { refuseIfBlocked } from "./Authenticate.ts"
 import { burntFault } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
@@ -210,6 +211,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
  * queues its signing. If another request has claimed the order, the request fails with orderNotReady.
  */
 export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId, csrText: string) {
+  yield* refuseIfBlocked(caller)
   const { profile } = caller
   const order = yield* find(caller, id)
   const now = yield* currentSeconds
@@ -246,7 +248,10 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     Effect.tapErrorTag(
       "OrderNotReady",
       () =>
-        Effect.andThen(refuseIfEnded(caller), emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" }))
+        Effect.andThen(
+          refuseUnlessOrdering(caller),
+          emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" })
+        )
     ),
     Effect.catchTag("CsrRefused", (error) => refused(caller, order, error))
   )

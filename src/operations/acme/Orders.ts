@@ -33,7 +33,8 @@ import { scopeOf } from "../Caller.ts"
 import { judgeNames, orderProblem } from "../PolicyGate.ts"
 import { locate } from "../Renewal.ts"
 import { isReadable, refuseChain } from "../StoredCertificate.ts"
-import { refuseIfEnded } from "./Accounts.ts"
+import { refuseUnlessOrdering } from "./Accounts.ts"
+import { refuseIfBlocked } from "./Authenticate.ts"
 import * as limits from "./Limits.ts"
 import { acceptAll } from "./OrderedNames.ts"
 import { isPrevalidated, kindFor, scopeFault, scopeOfCaller } from "./Scope.ts"
@@ -125,6 +126,7 @@ const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
  * transaction.
  */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
+  yield* refuseIfBlocked(caller)
   const { profile } = caller
   const now = yield* currentSeconds
   const scope = yield* scopeOfCaller(caller)
@@ -212,7 +214,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   )
   if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
   if (outcome === "lost") {
-    yield* refuseIfEnded(caller)
+    yield* refuseUnlessOrdering(caller)
     yield* emit("order_replaces_rejected", { reason: "already_claimed" })
     return yield* new AlreadyReplaced()
   }

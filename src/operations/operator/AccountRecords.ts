@@ -15,6 +15,7 @@ import type { AccountFilters, AccountRecord } from "../../store/AccountSearch.ts
 import * as accountSearch from "../../store/AccountSearch.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as deletions from "../../store/Deletions.ts"
+import { recentOrders } from "../../store/orders/AccountActivity.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
@@ -30,7 +31,7 @@ interface Page {
 }
 
 /** Finds an account by its id, in any profile. */
-const find = Effect.fnUntraced(function*(id: string) {
+export const find = Effect.fnUntraced(function*(id: string) {
   const account = isId(id) ? yield* accountSearch.findRecord(AccountId(id)) : undefined
   return account ?? (yield* new NoSuch({ noun: "account", id }))
 })
@@ -41,14 +42,15 @@ export const list = (filters: AccountFilters, page: Page) =>
     Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) })
   )
 
-/** Returns an account, with the numbers of its orders and of its live certificates. */
+/** Returns an account, with the numbers of its orders and of its live certificates, and its recent orders. */
 export const detail = (id: string) =>
   readForOperator(Effect.gen(function*() {
     const account = yield* find(id)
     return {
       account,
       orderCount: yield* orderSearch.countMatches({ accountId: account.id }),
-      liveCertificates: yield* deletions.liveCertificates([account.id], yield* currentSeconds)
+      liveCertificates: yield* deletions.liveCertificates([account.id], yield* currentSeconds),
+      recent: yield* recentOrders(account.id, yield* currentSeconds)
     }
   }))
 
@@ -61,7 +63,8 @@ export const ordersOf = Effect.fn("AccountRecords.ordersOf")(function*(id: strin
   return yield* orders.list({ accountId }, page)
 })
 
-const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profile">) =>
+/** Returns what every audit row of an operator about an account contains. */
+export const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profile">) =>
   ({ ...actorOf(operator), profile, accountId: id }) as const
 
 const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>

@@ -1,11 +1,13 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
+import { AccountBlocked, Unauthorized } from "../../domain/AcmeError.ts"
 import type { CredentialScope } from "../../domain/CredentialScope.ts"
 import { isScoped, uncovered } from "../../domain/CredentialScope.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import type { NameRequest } from "../../domain/policy/Stage.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { Comparable } from "../../engine/net/Address.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type { IdentifiersQuestion, NamedIdentifier } from "../../services/policy/Check.ts"
 import { findingOf } from "../../services/policy/Check.ts"
 import type { PlacedRule } from "../../services/policy/Policies.ts"
@@ -13,8 +15,12 @@ import { Policies, rulesOf } from "../../services/policy/Policies.ts"
 import type { Decision } from "../../services/policy/Policy.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
+import type { AccountRecord } from "../../store/AccountSearch.ts"
 import { kindFault, scopeFault } from "../acme/Scope.ts"
 import { connectionProblem, finalizeProblem, orderProblem } from "../PolicyGate.ts"
+
+/** An account, with what may keep it from ordering. */
+export type SupposedAccount = Pick<AccountRecord, "blockedAt" | "blockReason" | "id" | "status">
 
 /** A hypothetical request. */
 export interface Supposed {
@@ -25,7 +31,8 @@ export interface Supposed {
   readonly names: ReadonlyArray<DnsName>
   /** The common names of the CSR, for finalize. */
   readonly commonNames: ReadonlyArray<string>
-  readonly accountId: string | undefined
+  /** The account that sends the request. */
+  readonly account: SupposedAccount | undefined
   /** The name of the kind of certificate. */
   readonly kind: string
   readonly credential: IdentifiersQuestion["credential"]
@@ -118,7 +125,7 @@ const unasked = (place: Place, outcome: "allowed" | "unasked", because: string) 
 
 interface ExplainedStage {
   readonly stage: string
-  readonly at: AskedAt | "scope"
+  readonly at: AskedAt | "account" | "scope"
   readonly outcome: "allowed" | "refused" | "undecided" | "unasked"
   readonly because?: string
   readonly status?: number
@@ -128,6 +135,21 @@ interface ExplainedStage {
   readonly warned: ReturnType<typeof decided>["warned"]
   readonly asked: ReturnType<typeof decided>["asked"]
   readonly skipped: ReturnType<typeof decided>["skipped"]
+}
+
+/** Returns whether the account may order (docs/policy.md, "Blocked accounts"). */
+const ordering = ({ blockReason = "", blockedAt, status }: SupposedAccount): ExplainedStage => {
+  const stage: Omit<ExplainedStage, "outcome"> = { stage: "account", at: "account", warned: [], asked: [], skipped: [] }
+  if (status === "valid" && blockedAt === undefined) {
+    return { ...stage, outcome: "allowed", because: "the account is valid and not blocked" }
+  }
+  const [problem, detail] = status !== "valid" || blockedAt === undefined
+    ? [new Unauthorized({ detail: "" }), `the account is ${status}`]
+    : [
+      new AccountBlocked({ since: blockedAt }),
+      `an operator has blocked the account since ${rfc3339(blockedAt)}: ${blockReason}`
+    ]
+  return { ...stage, outcome: "refused", status: problemOf(problem).status, type: problemType(problem), detail }
 }
 
 /** Returns whether the credential of the account permits the order (docs/eab.md, "What a credential may ask for"). */
@@ -151,7 +173,8 @@ const scoped = (profile: ProfileConfig, scope: CredentialScope, { kind, names }:
 export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
   const policy = policies.get(profile.name)
-  const { accountId, client, commonNames, credential, kind, method, names, path, scope } = supposed
+  const { account, client, commonNames, credential, kind, method, names, path, scope } = supposed
+  const accountId = account?.id
   const rules = rulesOf(profile.filter)
   const unruled = rules.length === 0 ? "nothing is filtered" : "no rule applies"
   const identifiersAt = Effect.fnUntraced(function*(at: NameRequest) {
@@ -178,6 +201,7 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
     policy?.connection === undefined
       ? unasked(place, "allowed", unruled)
       : decided(place, yield* policy.connection({ stage: "connection", client, method, path })),
+    ...account === undefined ? [] : [ordering(account)],
     ...scope === undefined ? [] : [scoped(profile, scope, supposed)],
     yield* identifiersAt("newOrder"),
     yield* identifiersAt("CSR")

@@ -67,6 +67,8 @@ const samplesAt = (now: number): NotificationFields => ({
   profile_mounted: {},
   account_created: { account_id: zero, client_ip: sample.client_ip, contact: ["mailto:test@example.org"] },
   account_deactivated: { account_id: zero, client_ip: sample.client_ip },
+  account_blocked: { account_id: zero, client_ip: sample.client_ip, block_reason: "a test" },
+  account_unblocked: { account_id: zero, client_ip: sample.client_ip },
   certificate_issued: {
     ...sample,
     cert_serial: serial,

@@ -22,7 +22,7 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import type { Actor } from "../Operator.ts"
-import { abandoned, kindRemoved, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import { abandoned, kindRemoved, mayIssue, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 import * as orphans from "./OrphanedCertificates.ts"
 
 type Payload = PayloadOf<"signer_issue">
@@ -45,14 +45,14 @@ const chosenHour = Effect.fnUntraced(function*({ chain, serial }: Issued) {
 
 /**
  * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
- * account and all its authorizations must be valid. This is checked before the signing, and again in the write that
+ * account and all its authorizations must be valid, and the account must not be blocked. This is checked before the signing, and again in the write that
  * stores the certificate. While the CA is away, the order waits until it would have expired.
  */
 export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   if (order === undefined || order.status !== "processing") return Done({ isMoot: order?.status !== "valid" })
-  if (order.accountStatus !== "valid" || order.scopeLost !== undefined || order.unproved !== 0) {
+  if (!mayIssue(order)) {
     return Done({ commit: withdrawn(payload, order) })
   }
   const profile = profiles.get(payload.profile)

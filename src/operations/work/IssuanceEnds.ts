@@ -51,6 +51,10 @@ export interface Issuance {
 /** The order of an issuance. */
 export type Found = NonNullable<Effect.Success<ReturnType<typeof orders.findForIssuance>>>
 
+/** Returns whether the account of an order may still get the certificate, and all its authorizations are valid. */
+export const mayIssue = ({ accountStatus, blockedAt, scopeLost, unproved }: Found): boolean =>
+  accountStatus === "valid" && blockedAt === undefined && scopeLost === undefined && unproved === 0
+
 const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
   ({
     event: "certificate_issue_failed",
@@ -77,7 +81,7 @@ const fail = (
     yield* afterCommit(log)
   })
 
-/** Ends an order if its account or one of its authorizations ended after finalize. */
+/** Ends an order if its account was blocked, or its account or one of its authorizations ended, after finalize. */
 export const withdrawn = (of: Issuance, order: Found) =>
   fail(
     of,
@@ -121,8 +125,8 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
 
 /**
  * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
- * certificate was stored. If the account or an authorization of the order ended in the meantime, the order becomes
- * `invalid` instead. `renewsAt` is when the hour of its renewal begins, in epoch seconds, if an hour was chosen.
+ * certificate was stored. If the account was blocked, or the account or an authorization of the order ended in the
+ * meantime, the order becomes `invalid` instead. `renewsAt` is when the hour of its renewal begins, in epoch seconds, if an hour was chosen.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued, renewsAt?: number) {

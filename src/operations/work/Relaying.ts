@@ -40,7 +40,7 @@ import type { Actor } from "../Operator.ts"
 import { locate } from "../Renewal.ts"
 import type { Profiles } from "./Issuance.ts"
 import type { Issuance } from "./IssuanceEnds.ts"
-import { abandoned, kindRemoved, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import { abandoned, kindRemoved, mayIssue, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 import * as orphans from "./OrphanedCertificates.ts"
 
 type Payload = PayloadOf<"signer_relay_issue">
@@ -141,7 +141,7 @@ export const relay = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
     const commit = Effect.andThen(lookAfter, endUpstream("invalid", "the order has ended"))
     return Done({ commit, isMoot: true })
   }
-  if (order.accountStatus !== "valid" || order.scopeLost !== undefined || order.unproved !== 0) {
+  if (!mayIssue(order)) {
     return Done({ commit: Effect.all([withdrawn(issuance, order), lookAfter, endUnauthorized], { discard: true }) })
   }
   const profile = profiles.get(payload.profile)

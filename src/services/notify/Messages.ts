@@ -18,6 +18,8 @@ const sentences: { readonly [E in MessageKind]: string } = {
   profile_mounted: "[{{ profile }}] endpoint is being served",
   account_created: "[{{ profile }}] account {{ account_id }} created{% if client_ip %} from {{ client_ip }}{% endif %}",
   account_deactivated: "[{{ profile }}] account {{ account_id }} deactivated",
+  account_blocked: "[{{ profile }}] account {{ account_id }} blocked: {{ block_reason }}",
+  account_unblocked: "[{{ profile }}] account {{ account_id }} unblocked",
   certificate_issued: "[{{ profile }}] certificate issued for {{ names }}, valid until {{ not_after | date }}",
   certificate_revoked: "[{{ profile }}] certificate revoked for {{ names }} (reason: {{ reason_name }})",
   challenge_failed: "[{{ profile }}] {{ challenge_type }} failed for {{ identifier }}: {{ error }}",
@@ -38,6 +40,7 @@ const sentences: { readonly [E in MessageKind]: string } = {
 const labels: { readonly [member: string]: string } = {
   profile: "Profile",
   account_id: "Account",
+  block_reason: "Reason of the block",
   order_id: "Order",
   authz_id: "Authorization",
   challenge_id: "Challenge",

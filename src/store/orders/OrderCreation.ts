@@ -64,7 +64,7 @@ const orderParams = {
   ptr: nullable(text())
 }
 
-// The account may have been deactivated since the request was accepted. If the account is being deleted at this moment,
+// The account may have been deactivated or blocked since the request was accepted. If the account is being deleted at this moment,
 // the lock on PostgreSQL waits until the deletion ends.
 const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
@@ -74,9 +74,8 @@ const insertOrder = ({ checked, dialect, typed }: Fragments) =>
     typed(":expiresAt", "bigint")
   }, :kind, :ip,
      :ptr
-   FROM accounts c WHERE c.id = :accountId AND ${checked("c.profile")} = :profile AND c.status = 'valid'${
-    dialect === "postgres" ? " FOR KEY SHARE" : ""
-  }
+   FROM accounts c WHERE c.id = :accountId AND ${checked("c.profile")} = :profile AND c.status = 'valid'
+     AND c.blocked_at IS NULL${dialect === "postgres" ? " FOR KEY SHARE" : ""}
    ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 
 /**
@@ -153,7 +152,7 @@ const challengesStatement = statement({
 
 /**
  * Inserts a pending order with everything that belongs to it. Returns `undefined` and inserts nothing if the account
- * has ended, or if another order that is not `invalid` replaces the same certificate.
+ * has ended or is blocked, or if another order that is not `invalid` replaces the same certificate.
  */
 export const create = (
   order: NewOrder

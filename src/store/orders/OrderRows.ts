@@ -94,9 +94,10 @@ export const validOf = (order: "orders" | "o") =>
 // An order without names never counts as proved, because nothing could be certified.
 const everyNameProved = `${nameCountOf("orders")} = NULLIF(${validOf("orders")}, 0)`
 
-// An account whose scope is lost may order nothing.
+// An account that is blocked, or whose scope is lost, may order nothing.
 const accountValid =
-  `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid' AND c.scope_lost IS NULL)`
+  `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid' AND c.scope_lost IS NULL
+     AND c.blocked_at IS NULL)`
 
 const promoteStatement = statement({
   name: "order_promote",
@@ -161,6 +162,7 @@ const forIssuance = {
   validityBound: nullable(int),
   accountStatus: text<AccountStatus>(),
   scopeLost: nullable(int),
+  blockedAt: nullable(int),
   eabKid: nullable(uuidBytes),
   unproved: int
 }
@@ -171,7 +173,7 @@ const forIssuanceStatement = statement({
   row: forIssuance,
   sql: ({ checked }) =>
     `SELECT ${selectOrder()}, o.validity_bound AS "validityBound", c.status AS "accountStatus", c.scope_lost AS "scopeLost",
-       c.eab_kid AS "eabKid",
+       c.blocked_at AS "blockedAt", c.eab_kid AS "eabKid",
        ${nameCountOf("o")} - ${validOf("o")} AS "unproved"
      FROM orders o JOIN accounts c ON c.id = o.account_id
      WHERE o.id = :id AND ${checked("o.profile")} = :profile`
@@ -192,7 +194,7 @@ export const certificateParams = {
 
 /**
  * Returns the statement that stores a certificate. It stores nothing if the account or an authorization is not valid,
- * if the key is burnt, or if the CA of this service that signed it is compromised.
+ * if the account is blocked, if the key is burnt, or if the CA of this service that signed it is compromised.
  */
 export const issuing = ({ checked, dialect }: Fragments): string =>
   `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
@@ -274,7 +276,7 @@ export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(f
 export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failProcessing, { id, error })
 
 /**
- * Finds what the signing job checks: the order, the status of its account, and how many of its authorizations are not
+ * Finds what the signing job checks: the order, the status of its account and its block, and how many of its authorizations are not
  * valid.
  */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })

@@ -10,8 +10,8 @@ const table = (
 /**
  * Every table of the schema. A table comes before the tables that refer to it. `schema_migrations` is not in this list,
  * because it is different in each database. `workers` is the first one, because a database that contains scopes of
- * credentials refuses the row of a process that does not know scopes (migration 0044), even if that process ended long
- * ago.
+ * credentials or blocked accounts refuses the row of a process that does not know them (migrations 0044 and 0053), even
+ * if that process ended long ago.
  */
 export const tables: ReadonlyArray<Table> = [
   table("workers", "owner", {
@@ -55,7 +55,9 @@ export const tables: ReadonlyArray<Table> = [
     last_seen_ip: "text",
     last_seen_ptr: "text",
     created_network: "text",
-    scope_lost: "int"
+    scope_lost: "int",
+    blocked_at: "int",
+    block_reason: "text"
   }),
   table("orders", "id", {
     id: "uuid",

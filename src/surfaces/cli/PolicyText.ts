@@ -36,7 +36,13 @@ const decisions = { allow: "allowed", deny: "refused" }
  */
 const outcomeLine = ({ at, because, detail, outcome, rule, status, type }: Stage): string => {
   if (because !== undefined) return `${at}: ${outcome === "unasked" ? "not asked" : outcome}, since ${because}`
-  const by = at === "scope" ? "the credential" : rule === undefined ? "filter.default" : `rule ${rule}`
+  const by = at === "scope"
+    ? "the credential"
+    : at === "account"
+    ? "the state of the account"
+    : rule === undefined
+    ? "filter.default"
+    : `rule ${rule}`
   const answer = status === undefined ? "" : `, ${status} ${type}`
   return `${at}: ${outcome} by ${by}${answer}${detail === undefined ? "" : `: ${escaped(detail)}`}`
 }

@@ -85,6 +85,8 @@ export const shownByDefault = words(`
 /** Records that the specification does not list. Without them, an operator would not learn of the event. */
 export const own = words(`
   account_key_refused
+  admin_account_blocked
+  admin_account_unblocked
   admin_login_guessed
   admin_mfa_recovery_codes_reissued
   admin_authority_compromised

@@ -77,7 +77,10 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
         lastSeenAt: "1970-01-12T13:46:40Z",
         lastSeenIp: "192.0.2.1",
         orderCount: 3,
-        liveCertificates: 2
+        liveCertificates: 2,
+        ordersInDay: 3,
+        ordersInWeek: 3,
+        topNames: [{ name: "a.example", orders: 3 }]
       })
       const { items } = yield* accounts.list({}, page)
       assert.notProperty(items.map(accountObject)[0], "orderCount")

@@ -903,19 +903,21 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
       )
 
-      test(
-        "discards the certificate if the account loses its scope before the signer has finished",
-        () =>
-          Effect.gen(function*() {
-            const { caller, id } = yield* readyOrder("a.example")
-            yield* finalize(caller, id, csrText("a.example"))
-            withdrawing.run = Effect.asVoid(database.use(sql("UPDATE accounts SET scope_lost = 1")))
-            yield* work
-            yield* withdrawn(caller, id)
-            assert.include(eventsOf(records), "local_ca_leaf_discarded")
-          }),
-        { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
-      )
+      for (const column of ["scope_lost", "blocked_at"]) {
+        test(
+          `discards the certificate if the account gets ${column} before the signer has finished`,
+          () =>
+            Effect.gen(function*() {
+              const { caller, id } = yield* readyOrder("a.example")
+              yield* finalize(caller, id, csrText("a.example"))
+              withdrawing.run = Effect.asVoid(database.use(sql(`UPDATE accounts SET ${column} = 1`)))
+              yield* work
+              yield* withdrawn(caller, id)
+              assert.include(eventsOf(records), "local_ca_leaf_discarded")
+            }),
+          { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
+        )
+      }
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {
         test(

@@ -91,6 +91,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       const [what, statement] of [
         ["its account is deactivated", "UPDATE accounts SET status = 'deactivated'"],
         ["its account loses its scope", "UPDATE accounts SET scope_lost = 1"],
+        ["its account is blocked", "UPDATE accounts SET blocked_at = 1"],
         ["an authorization is deactivated", "UPDATE authorizations SET status = 'deactivated'"]
       ] as const
     ) {
@@ -104,14 +105,16 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("is not sent to the upstream if its account has lost its scope", () =>
-      Effect.gen(function*() {
-        yield* finalized()
-        yield* sql("UPDATE accounts SET scope_lost = 1")
-        yield* relay
-        assert.deepStrictEqual(asked, [])
-        yield* unauthorized
-      }))
+    for (const column of ["scope_lost", "blocked_at"]) {
+      test(`is not sent to the upstream if its account has ${column}`, () =>
+        Effect.gen(function*() {
+          yield* finalized()
+          yield* sql(`UPDATE accounts SET ${column} = 1`)
+          yield* relay
+          assert.deepStrictEqual(asked, [])
+          yield* unauthorized
+        }))
+    }
 
     test("is not sent to the upstream a second time if its account is deactivated between two attempts", () =>
       Effect.gen(function*() {

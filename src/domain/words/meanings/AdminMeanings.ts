@@ -118,6 +118,8 @@ export const adminMeanings = {
   admin_eab_deleted: "An operator has deleted a credential.",
   admin_account_contact_updated: "An operator has changed the contacts of an account.",
   admin_account_deactivated: "An operator has deactivated an account.",
+  admin_account_blocked: "An operator has blocked an account, which can order nothing until it is unblocked.",
+  admin_account_unblocked: "An operator has unblocked an account.",
   admin_account_deleted: "An operator has deleted an account.",
   admin_order_revoked: "An operator has revoked a certificate.",
   admin_order_revoke_queued: "An operator has asked for a revocation, and a job asks the signer.",

@@ -15,6 +15,8 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   account_contact_updated: "The contacts of an account were changed.",
   account_key_changed: "A client has replaced the key of its account.",
   account_deactivated: "An account was deactivated, and can order nothing more.",
+  account_blocked: "An operator has blocked an account, which can order nothing until it is unblocked.",
+  account_unblocked: "An operator has unblocked an account, which can order again.",
   account_deleted: "An operator has deleted an account with its orders.",
   order_deleted: "An operator has deleted an order.",
   orders_purged: "An operator has deleted orders whose certificates expired long ago.",

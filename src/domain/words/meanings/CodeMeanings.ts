@@ -126,6 +126,11 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "Look at its status with `acme-svc jobs show JOB_ID`.",
     "jobs.md"
   ],
+  account_state: [
+    "The account is in a state in which this cannot be done.",
+    "Look at it with `acme-svc account show ID`.",
+    "policy.md"
+  ],
   campaign_state: [
     "The campaign is in a state in which this cannot be done.",
     "Look at its state with `acme-svc campaign show ID`.",

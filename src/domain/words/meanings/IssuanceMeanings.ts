@@ -89,7 +89,7 @@ export const issuanceMeanings = {
     "signers.md"
   ],
   order_finalize_authority_withdrawn: [
-    "The account or an authorization of an order was deactivated while its certificate was being made.",
+    "The account or an authorization of an order was deactivated, or the account was blocked, while its certificate was being made.",
     "Do nothing if that was meant; otherwise let the client place a new order.",
     "errors.md"
   ],

@@ -72,9 +72,9 @@ export const requestMeanings = {
     "protocol.md"
   ],
   account_request_refused: [
-    "A client sent a request for an account that is deactivated or revoked.",
-    "Let the client register a new account if it is to get certificates.",
-    "protocol.md"
+    "A client sent a request for an account that is deactivated or revoked, or wanted to order for one that is blocked.",
+    "If the client is to get certificates, let it register a new account; after the reason `blocked`, run `acme-svc account unblock ID`.",
+    "policy.md"
   ],
   account_created: "A client has registered an account.",
   account_found: "A client has asked for its account, and got it.",

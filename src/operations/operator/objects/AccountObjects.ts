@@ -10,6 +10,8 @@ export const accountObject = (account: AccountRecord) => ({
   id: account.id,
   profile: account.profile,
   status: account.status,
+  ...timeMember("blockedAt", account.blockedAt),
+  ...member("blockReason", account.blockReason),
   ...listMember("contact", account.contact),
   ...member("termsOfServiceAgreed", account.termsOfServiceAgreed),
   pubkeyFingerprint: sha256(account.pubkey),
@@ -23,9 +25,12 @@ export const accountObject = (account: AccountRecord) => ({
   ...member("lastSeenPtr", account.lastSeenPtr)
 })
 
-/** An account, with the numbers of its orders and of its live certificates. */
-export const accountDetailObject = ({ account, liveCertificates, orderCount }: AccountDetail) => ({
+/** An account, with the numbers of its orders and of its live certificates, and its recent orders. */
+export const accountDetailObject = ({ account, liveCertificates, orderCount, recent }: AccountDetail) => ({
   ...accountObject(account),
   orderCount,
-  liveCertificates
+  liveCertificates,
+  ordersInDay: recent.day,
+  ordersInWeek: recent.week,
+  topNames: recent.names
 })

@@ -2,8 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { AccountStatus } from "../../../domain/Account.ts"
-import { checkContacts, maxContacts } from "../../../domain/Account.ts"
+import { accountFilterWords, checkContacts, maxContacts } from "../../../domain/Account.ts"
+import { member } from "../../../engine/Members.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
+import * as blocking from "../../../operations/operator/AccountBlocking.ts"
 import * as accounts from "../../../operations/operator/AccountRecords.ts"
 import { accountsFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
@@ -13,7 +15,7 @@ import { clientText } from "../../cli/Text.ts"
 import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import type { Field } from "../Field.ts"
-import { id, key, ofProfile, optional, or, paging, word } from "../Field.ts"
+import { id, key, line, ofProfile, optional, or, paging, word } from "../Field.ts"
 import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 import { Order } from "../schemas/OrderSchemas.ts"
 import { several } from "../TextFields.ts"
@@ -21,12 +23,18 @@ import { several } from "../TextFields.ts"
 /* Declares the acts about accounts of ACME clients. */
 
 /** The status words of an account (RFC 8555 section 7.1.6). */
-export const accountStatuses = ["valid", "deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
+const accountStatuses = ["valid", "deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
 
 const account = {
   id: Id,
   profile: Schema.String,
   status: Schema.Literals(accountStatuses),
+  blockedAt: Schema.optionalKey(Time).annotateKey({
+    description: "Since when an operator has blocked the account. Absent if it is not blocked."
+  }),
+  blockReason: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why the operator has blocked the account. Its client is not told."
+  }),
   contact: Schema.optionalKey(Schema.Array(Schema.String)),
   termsOfServiceAgreed: Schema.optionalKey(Schema.Boolean),
   pubkeyFingerprint: Schema.String.annotate({
@@ -47,13 +55,19 @@ const Account = Schema.Struct(account).annotate({ identifier: "Account" })
 const AccountDetail = Schema.Struct({
   ...account,
   orderCount: Int,
-  liveCertificates: intOf("Certificates that are neither revoked nor expired.")
+  liveCertificates: intOf("Certificates that are neither revoked nor expired."),
+  ordersInDay: intOf("Orders of the last 24 hours."),
+  ordersInWeek: intOf("Orders of the last 7 days."),
+  topNames: Schema.Array(Schema.Struct({ name: Schema.String, orders: Int })).annotate({
+    description:
+      "The names that the newest 1000 orders of the last 7 days have most often, with the numbers of the orders."
+  })
 }).annotate({ identifier: "AccountDetail" })
 
 const accountId = key("The id of the account.")
 const filters = {
   ...ofProfile,
-  status: optional(word(accountStatuses, "The status of the account.")),
+  status: optional(word(accountFilterWords, "The status of the account. A blocked account is valid too.")),
   eabKid: optional(id("The key identifier of the credential that bound the account."))
 }
 
@@ -73,7 +87,12 @@ const contacts: Field<ReadonlyArray<string>> = {
   ofNull: []
 }
 
+const stateOf = ({ blockedAt, status }: Pick<typeof Account.Type, "blockedAt" | "status">): string =>
+  status === "valid" && blockedAt !== undefined ? "blocked" : status
+
 const printed = ({
+  blockedAt,
+  blockReason,
   createdAt,
   createdIp,
   createdPtr,
@@ -88,7 +107,9 @@ const printed = ({
 }: typeof AccountDetail.Type) => ({
   id: shown.id,
   profile: shown.profile,
-  status: shown.status,
+  status: stateOf({ status: shown.status, ...member("blockedAt", blockedAt) }),
+  blocked: blockedAt,
+  blockReason,
   contact: shown.contact,
   termsAgreed: termsOfServiceAgreed,
   key: `${keyType}, SHA-256 ${pubkeyFingerprint}`,
@@ -98,6 +119,9 @@ const printed = ({
   lastSeen: lastSeenAt,
   lastFrom: clientText(lastSeenIp, lastSeenPtr),
   orders: shown.orderCount,
+  ordersInDay: shown.ordersInDay,
+  ordersInWeek: shown.ordersInWeek,
+  topNames: shown.topNames.map(({ name, orders }) => `${name} (${orders})`),
   liveCertificates: shown.liveCertificates
 })
 
@@ -116,10 +140,10 @@ export const listAccounts = act({
   cli: {
     command: "account list",
     example: "account list --status valid",
-    columns: ({ contact = [], createdAt, id, lastSeenAt = "", profile, status }) => ({
+    columns: ({ contact = [], createdAt, id, lastSeenAt = "", profile, ...shown }) => ({
       id,
       profile,
-      status,
+      status: stateOf(shown),
       created: createdAt,
       "last seen": lastSeenAt,
       contact: contact.join(" ")
@@ -251,6 +275,52 @@ export const deactivateAccount = act({
   }
 })
 
+const longestReason = 500
+
+/** Blocks an account. */
+export const blockAccount = act({
+  id: "blockAccount",
+  does: "Block an account: it can order nothing until it is unblocked; it can still revoke its certificates",
+  access: "operator",
+  input: {
+    id: accountId,
+    reason: line("Why the account is blocked. Operators see it; the client does not.", { longest: longestReason })
+  },
+  output: AccountDetail,
+  errors: ["account_state"],
+  run: ({ id, reason }) =>
+    Effect.gen(function*() {
+      return accountDetailObject(yield* blocking.block(yield* Acting.operator, id, reason))
+    }),
+  http: { route: "POST /api/accounts/{id}/block" },
+  cli: {
+    command: "account block",
+    example: "account block ID --reason 'orders in a loop'",
+    args: ["id"],
+    text: ({ id }) => `Account ${id} is blocked. Orders under way get no certificate; those that it has stay valid.`
+  }
+})
+
+/** Unblocks an account. */
+export const unblockAccount = act({
+  id: "unblockAccount",
+  does: "Unblock an account, which can order again at once",
+  access: "operator",
+  input: { id: accountId },
+  output: AccountDetail,
+  errors: ["account_state"],
+  run: ({ id }) =>
+    Effect.gen(function*() {
+      return accountDetailObject(yield* blocking.unblock(yield* Acting.operator, id))
+    }),
+  http: { route: "POST /api/accounts/{id}/unblock" },
+  cli: {
+    command: "account unblock",
+    example: "account unblock ID",
+    text: ({ id }) => `Account ${id} is not blocked any more.`
+  }
+})
+
 /** Deletes an account. */
 export const deleteAccount = act({
   id: "deleteAccount",
@@ -288,6 +358,8 @@ export const accountActs = noun({
     updateAccount,
     replaceContacts,
     deactivateAccount,
+    blockAccount,
+    unblockAccount,
     deleteAccount
   ]
 })

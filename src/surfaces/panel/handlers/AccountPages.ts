@@ -1,15 +1,17 @@
 import * as Effect from "effect/Effect"
+import { accountFilterWords } from "../../../domain/Account.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
-  accountStatuses,
+  blockAccount,
   deactivateAccount,
   deleteAccount,
   exportAccounts,
   listAccounts,
   listOrdersOf,
   readAccount,
-  replaceContacts
+  replaceContacts,
+  unblockAccount
 } from "../../operator/acts/AccountActs.ts"
 import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
@@ -22,7 +24,7 @@ import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
-  { name: "status", label: "Status", kind: "choice", words: accountStatuses },
+  { name: "status", label: "Status", kind: "choice", words: accountFilterWords },
   { name: "eabKid", label: "EAB credential", kind: "text", hint: "kid" }
 ]
 
@@ -85,6 +87,16 @@ export const accountRoutes = (config: Config) => [
     "POST",
     "/ui/accounts/{id}/deactivate",
     (given) => Effect.map(submitted(deactivateAccount, given), ({ id }) => moved(`/ui/accounts/${id}?done=deactivated`))
+  ),
+  forRole("operator")(
+    "POST",
+    "/ui/accounts/{id}/block",
+    (given) => Effect.map(submitted(blockAccount, given), ({ id }) => moved(`/ui/accounts/${id}?done=blocked`))
+  ),
+  forRole("operator")(
+    "POST",
+    "/ui/accounts/{id}/unblock",
+    (given) => Effect.map(submitted(unblockAccount, given), ({ id }) => moved(`/ui/accounts/${id}?done=unblocked`))
   ),
   forRole("operator")(
     "POST",

@@ -74,6 +74,12 @@ const accounts = async (program: Program) => {
   const updated = await done(program.PATCH("/api/accounts/{id}", { params, body: { contact } }))
   check(updated.contact?.[0] === contact[0], "the contact is another one")
   await refused(program.DELETE("/api/accounts/{id}", { params }), 409, "live_certificates")
+  const blocked = await done(program.POST("/api/accounts/{id}/block", { params, body: { reason: "a loop" } }))
+  check(blocked.blockReason === "a loop", "the account is not blocked")
+  const again = program.POST("/api/accounts/{id}/block", { params, body: { reason: "a loop" } })
+  await refused(again, 409, "account_state")
+  const free = await done(program.POST("/api/accounts/{id}/unblock", { params }))
+  check(free.blockedAt === undefined, "the account is still blocked")
   const deactivated = await done(program.POST("/api/accounts/{id}/deactivate", { params }))
   check(deactivated.status === "deactivated", "the account is not deactivated")
 }
