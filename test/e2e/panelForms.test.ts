@@ -144,7 +144,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
         const bare = await unfold(await formOf(plain.page, pattern))
         await fill(bare, await filled())
         await buttonOf(bare).click()
-        await says(plain.page, "csrf_failed")
+        await says(plain.page, "has to be loaded again")
         assert.strictEqual(new URL(plain.page.url()).search, "", "what is typed gets into no URL")
         assert.strictEqual(ground.records(), unchanged)
         await plain.close()

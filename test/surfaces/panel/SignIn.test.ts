@@ -6,7 +6,7 @@ import { cookieOf } from "../../support/Asked.ts"
 import { secretOf } from "../../support/Authenticator.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { codeOf, keyboard, made, password } from "../../support/Operators.ts"
-import { entered, form, usePanel } from "../../support/Panel.ts"
+import { entered, form, usePanel, wordsOf } from "../../support/Panel.ts"
 
 /* Signing in to the panel, with plain forms, and the way back to the requested page (docs/decisions/panel.md). */
 
@@ -150,11 +150,31 @@ describe("the panel", () => {
       }
     }))
 
+  test("shows a page that is not there, and one that the role does not permit, in words and within the frame", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "vera", "viewer")
+      const [nowhere, gone, closed] = [
+        yield* ask("/ui/nowhere", held),
+        yield* ask("/ui/orders/01890a5d-ac96-774b-bcce-b302099a8057", held),
+        yield* ask("/ui/operators", held)
+      ]
+      for (const [told, status] of [[nowhere, 404], [gone, 404], [closed, 403]] as const) {
+        assert.strictEqual(told.status, status)
+        assert.include(told.text, "<nav class=\"side\" aria-label=\"Pages\">")
+        assert.notMatch(told.text, /<code>[a-z]+_[a-z_]+<\/code>/)
+      }
+      assert.include(
+        wordsOf(closed),
+        "Your role does not permit this. You are signed in as vera, with the role viewer."
+      )
+      assert.include(wordsOf(gone), "There is no order 01890a5d-ac96-774b-bcce-b302099a8057.")
+    }))
+
   test("says how long to wait when a page takes too long", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/login", { isLate: true })
       assert.deepStrictEqual([told.status, told.headers["retry-after"]], [503, "5"])
-      assert.include(told.text, "<code>busy</code>")
+      assert.include(told.text, "data-code=\"busy\"")
     }))
 
   test("allows only its own scripts and styles, no frames and no cache", ({ ask }) =>
