@@ -23,15 +23,25 @@
     if (region) region.textContent = text
   }
 
-  // Themes: the system's, light, dark.
-  const themes = ["system", "light", "dark"]
-  const stored = () => {
+  // What the reader has chosen. Where nothing can be stored, a choice lasts as long as the page.
+  const choices = new Map()
+  const kept = (name) => {
     try {
-      return localStorage.getItem("theme") ?? "system"
+      return localStorage.getItem(name) ?? choices.get(name)
     } catch {
-      return "system"
+      return choices.get(name)
     }
   }
+  const keep = (name, value) => {
+    choices.set(name, value)
+    try {
+      localStorage.setItem(name, value)
+    } catch { /* the choice is in the map */ }
+  }
+
+  // Themes: the system's, light, dark.
+  const themes = ["system", "light", "dark"]
+  const stored = () => kept("theme") ?? "system"
   const wear = (theme) => {
     if (theme === "system") delete document.documentElement.dataset.theme
     else document.documentElement.dataset.theme = theme
@@ -39,9 +49,7 @@
   }
   const changeTheme = () => {
     const next = themes[(themes.indexOf(stored()) + 1) % themes.length]
-    try {
-      localStorage.setItem("theme", next)
-    } catch { /* the theme lasts as long as the page */ }
+    keep("theme", next)
     wear(next)
   }
 
@@ -60,16 +68,33 @@
     const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? units[3]
     return Math.abs(seconds) < 5 ? "now" : words.format(Math.trunc(seconds / size), unit)
   }
-  // Times: a list has them as they are in UTC, a fact has the words beside it already.
+  // Times are in UTC, or in the zone of this machine if the reader has chosen so.
+  const isLocal = () => kept("zone") === "local"
+  const two = (number) => String(number).padStart(2, "0")
+  const absolute = (at) => {
+    const minutes = isLocal() ? -at.getTimezoneOffset() : 0
+    const text = new Date(at.getTime() + minutes * 60_000).toISOString().slice(0, 19).replace("T", " ")
+    const far = Math.abs(minutes)
+    return isLocal() ? `${text} ${minutes < 0 ? "-" : "+"}${two(Math.floor(far / 60))}:${two(far % 60)}` : `${text} UTC`
+  }
+  // A time is told relative to now, with the absolute one on hover. A fact shows both.
   const tell = (time) => {
     const text = time.getAttribute("datetime") ?? time.textContent
     const at = new Date(text.replace(" ", "T"))
     if (Number.isNaN(at.getTime())) return
-    const utc = text.replace("T", " ").replace("Z", " UTC")
-    time.title = `${utc}, here ${at.toLocaleString()}`
-    if (time.hasAttribute("datetime")) return
-    time.dateTime = text
-    time.textContent = time.className === "at" ? utc : ago((at.getTime() - Date.now()) / 1000)
+    time.dateTime = text.replace(" ", "T")
+    time.title = absolute(at)
+    const beside = time.querySelector(".abs")
+    if (beside !== null) beside.textContent = absolute(at)
+    else time.textContent = time.className === "at" ? absolute(at) : ago((at.getTime() - Date.now()) / 1000)
+  }
+  const showZone = () => {
+    for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = isLocal() ? "local" : "UTC"
+    for (const time of document.querySelectorAll("time")) tell(time)
+  }
+  const changeZone = () => {
+    keep("zone", isLocal() ? "UTC" : "local")
+    showZone()
   }
 
   // The link of a record shows the whole id on hover, and can be copied.
@@ -125,7 +150,9 @@
 
   // What a page without this script does not show.
   const dress = (root) => {
-    for (const button of root.querySelectorAll("[data-copy], [data-theme-switch]")) button.hidden = false
+    for (const button of root.querySelectorAll("[data-copy], [data-theme-switch], [data-zone-switch]")) {
+      button.hidden = false
+    }
     for (const time of root.querySelectorAll("time")) tell(time)
     for (const link of root.querySelectorAll(".list td:first-child > a, a.id")) copiable(link)
     for (const form of root.querySelectorAll("form.ticking")) ticking(form)
@@ -244,13 +271,16 @@
   }
 
   document.addEventListener("click", (event) => {
-    const button = event.target instanceof Element ? event.target.closest("[data-copy], [data-theme-switch]") : null
+    const button = event.target instanceof Element
+      ? event.target.closest("[data-copy], [data-theme-switch], [data-zone-switch]")
+      : null
     if (button === null) {
       for (const menu of document.querySelectorAll("details.menu[open]")) {
         if (!menu.contains(event.target)) menu.open = false
       }
-    } else if (button.dataset.copy === undefined) changeTheme()
-    else void copy(button)
+    } else if (button.dataset.copy !== undefined) void copy(button)
+    else if (button.dataset.zoneSwitch !== undefined) changeZone()
+    else changeTheme()
   })
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return
@@ -289,6 +319,99 @@
   })
   document.addEventListener("htmx:sendError", () => said("The service could not be reached."))
 
+  // The search box: `/` leads to it, results are shown while somebody types, and arrows move through them.
+  const search = () => {
+    const box = document.getElementById("q")
+    if (box === null) return
+    const list = document.createElement("ul")
+    Object.assign(list, { id: "q-found", className: "q-found", hidden: true })
+    list.setAttribute("role", "listbox")
+    list.setAttribute("aria-label", "Results")
+    box.form.append(list)
+    box.setAttribute("role", "combobox")
+    box.setAttribute("aria-controls", list.id)
+    box.setAttribute("aria-autocomplete", "list")
+    box.setAttribute("aria-expanded", "false")
+    let [at, timer, asked] = [-1, undefined, undefined]
+    const choose = (next) => {
+      at = next
+      for (const [index, option] of Array.from(list.children).entries()) {
+        option.setAttribute("aria-selected", String(index === at))
+        if (index === at) option.scrollIntoView({ block: "nearest" })
+      }
+      if (at < 0) box.removeAttribute("aria-activedescendant")
+      else box.setAttribute("aria-activedescendant", list.children[at].id)
+    }
+    const show = (options) => {
+      list.replaceChildren(...options)
+      list.hidden = options.length === 0
+      box.setAttribute("aria-expanded", String(!list.hidden))
+      choose(-1)
+    }
+    const hide = () => {
+      clearTimeout(timer)
+      asked?.abort()
+      show([])
+    }
+    const optionOf = (row, index) => {
+      const [link, what, profile] = [row.querySelector("a"), ...row.querySelectorAll("td:nth-child(n+2)")]
+      const option = document.createElement("li")
+      Object.assign(option, { id: `q-found-${index}`, textContent: what.textContent })
+      option.setAttribute("role", "option")
+      option.dataset.to = link.getAttribute("href")
+      const more = document.createElement("small")
+      more.textContent = [row.closest("[data-kind]").dataset.kind, profile.textContent].filter(Boolean).join(", ")
+      option.append(more)
+      return option
+    }
+    const ask = async (text) => {
+      asked?.abort()
+      asked = new AbortController()
+      const url = `/ui/search?${new URLSearchParams({ q: text, typing: "1" })}`
+      try {
+        const answer = await fetch(url, {
+          headers: { "HX-Request": "true", "X-Panel-Refresh": "1" },
+          credentials: "same-origin",
+          redirect: "error",
+          signal: asked.signal
+        })
+        if (!answer.ok) return hide()
+        const found = new DOMParser().parseFromString(await answer.text(), "text/html")
+        show(Array.from(found.querySelectorAll("#found tbody tr")).map(optionOf))
+        said(list.children.length === 1 ? "1 result" : `${list.children.length} results`)
+      } catch { /* another text is asked for, or the service cannot be reached */ }
+    }
+    box.addEventListener("input", () => {
+      clearTimeout(timer)
+      const text = box.value.trim()
+      if (text.length < 3) hide()
+      else timer = setTimeout(ask, 250, text)
+    })
+    box.addEventListener("keydown", (event) => {
+      const count = list.children.length
+      if (event.key === "Escape" && count > 0) hide()
+      else if (count > 0 && event.key === "ArrowDown") choose(at + 1 < count ? at + 1 : 0)
+      else if (count > 0 && event.key === "ArrowUp") choose(at > 0 ? at - 1 : count - 1)
+      else if (event.key === "Enter" && at >= 0) location.assign(list.children[at].dataset.to)
+      else return
+      event.preventDefault()
+    })
+    // A press on a result must not take the focus, because the list would be gone before the click.
+    list.addEventListener("mousedown", (event) => event.preventDefault())
+    list.addEventListener("click", (event) => {
+      const option = event.target.closest("[data-to]")
+      if (option !== null) location.assign(option.dataset.to)
+    })
+    box.addEventListener("blur", hide)
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return
+      if (document.activeElement?.matches("input, textarea, select, [contenteditable]")) return
+      event.preventDefault()
+      box.focus()
+      box.select()
+    })
+  }
+
   // The token of a link is in its fragment, which no browser sends. It goes into the form, and out of the address.
   const takeToken = (form) => {
     const token = location.hash.slice(1)
@@ -299,11 +422,13 @@
   }
 
   wear(stored())
+  showZone()
   const narrow = matchMedia("(max-width: 60rem)")
   const fold = () => {
     for (const pages of document.querySelectorAll(".side-fold")) pages.open = !narrow.matches
     reach(document)
   }
+  search()
   fold()
   narrow.addEventListener("change", fold)
   dress(document)

@@ -30,6 +30,11 @@ export interface Account {
   readonly blockedAt: number | undefined
 }
 
+/** Returns the state of an account for operators. A blocked account is valid for ACME. */
+export const accountState = (
+  { blockedAt, status }: { readonly blockedAt?: unknown; readonly status: AccountStatus }
+): AccountStatus | "blocked" => status === "valid" && blockedAt !== undefined ? "blocked" : status
+
 /** The highest number of contacts of an account. */
 export const maxContacts = 32
 const scheme = /^mailto:/i

@@ -110,6 +110,21 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     steps: /serial|created_at|account_id_id|jobs_due|not_after>|renewal_due>/
   },
   {
+    bound: "the newest 100,000 accounts, from the end of an index, for the search box",
+    names: /^account_find_by_(contact|address)$/,
+    steps: /accounts_created_at|^SCAN a$|SCAN accounts/
+  },
+  {
+    bound: "what one account has ordered within a week, from an index",
+    names: /^account_activity_(count|newest)$/,
+    steps: /orders_account_id_id \(account_id=\? AND id>\?\)/
+  },
+  {
+    bound: "five orders of a profile, from an index that has their order",
+    names: /^order_by_serial_prefix$/,
+    steps: /orders_profile_cert_serial \(profile=\? AND cert_serial>\? AND cert_serial<\?\)/
+  },
+  {
     bound: "those under way",
     names:
       /^(account_relayed|challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|order_processing_wait|job_reclaim|job_running|job_undelivered)$/,

@@ -81,6 +81,9 @@ describe.each(databases)("the block of an account on $name", (backend) => {
       assert.deepStrictEqual(yield* messageOf(unblock), ended)
       assert.deepStrictEqual(yield* messageOf(block), ended)
       assert.deepStrictEqual((yield* trail).map(([event]) => event), ["account_blocked", "account_deactivated"])
+      const { accountId: other } = yield* callerAt(here)
+      yield* accounts.deactivate(operator, other)
+      assert.strictEqual((yield* messageOf(blocking.block(operator, other, "r")))[1], "account_state")
     }))
 
   test("is a filter of the list, with the number of matches", () =>

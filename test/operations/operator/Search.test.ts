@@ -8,7 +8,7 @@ import type { Searching } from "../../../src/operations/operator/Search.ts"
 import { search, searchObject } from "../../../src/operations/operator/Search.ts"
 import * as audit from "../../../src/store/AuditRows.ts"
 import { databases } from "../../support/Databases.ts"
-import { callerAt, column, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, column, configOf, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
 const config = configOf()
@@ -98,10 +98,60 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("Olga"), [])
     }))
 
-  test("does not search contacts", () =>
+  test("finds accounts by a part of a contact, in any case, and by the first or the last address", () =>
     Effect.gen(function*() {
-      const found = searchObject(yield* search("a@example.org", viewer))
-      assert.deepStrictEqual([found.results, found.hint?.slice(0, 26)], [[], "Contacts are not searched;"])
+      const [one, two] = [yield* callerAt(profileOf(config)), yield* callerAt(profileOf(config, "other"))]
+      const [first, second] = [one, two].map(({ accountId }) => [["account", `/ui/accounts/${accountId}`]])
+      const set = (accountId: string, what: string) =>
+        sql(`UPDATE accounts SET ${what} WHERE id = ${idLiteral(backend.dialect, accountId)}`)
+      yield* set(one.accountId, `contact = '["mailto:Ops@corp.example"]', created_ip = '198.51.100.7'`)
+      yield* set(two.accountId, "created_ip = '2001:db8::1', last_seen_ip = '203.0.113.9', blocked_at = 1")
+      for (const text of ["ops@corp.example", "mailto:OPS@CORP", "s@c", "198.51.100.7"]) {
+        assert.deepStrictEqual<unknown>(yield* kinds(text), first, text)
+      }
+      for (const text of ["2001:db8::1", "2001:0DB8:0::1", "203.0.113.9"]) {
+        assert.deepStrictEqual<unknown>(yield* kinds(text), second, text)
+      }
+      assert.include((yield* search("203.0.113.9", viewer)).results[0]?.label, "(blocked)")
+      for (const text of ["nobody@corp.example", "198.51.100.8", "%@corp.example"]) {
+        const found = searchObject(yield* search(text, viewer))
+        assert.deepStrictEqual(found.results, [], text)
+        assert.include(found.hint, "among the newest 100,000 accounts", text)
+      }
+    }))
+
+  test("finds certificates by the beginning of their serial number, at every profile", () =>
+    Effect.gen(function*() {
+      const orders: Array<ReadonlyArray<string>> = []
+      for (
+        const [profile, serial] of [["default", "0badcafe00"], ["other", "0badcaff"], ["other", "1badcafe"]] as const
+      ) {
+        const { orderId } = yield* issueTo(yield* callerAt(profileOf(config, profile)), ["a.example"])
+        yield* sql(`UPDATE orders SET cert_serial = '${serial}' WHERE id = ${idLiteral(backend.dialect, orderId)}`)
+        orders.push(["order", `/ui/orders/${orderId}`])
+      }
+      const [one, two] = orders
+      const found = (text: string) => Effect.map(kinds(text), (all) => all.toSorted())
+      const both = [one, two].toSorted()
+      for (const text of ["0badca", "0x0BADCA", "0b:ad:ca", "0b ad ca"]) {
+        assert.deepStrictEqual<unknown>(yield* found(text), both, text)
+      }
+      assert.deepStrictEqual<unknown>(yield* found("0badcafe"), [one])
+      for (const [text, isExact] of [["0badcafe00", true], ["0badca", false], ["0b:ad:ca", true]] as const) {
+        assert.strictEqual((yield* search(text, viewer)).isExact, isExact, text)
+      }
+      assert.deepStrictEqual(yield* found("badcafe0"), [])
+      const fingerprint = "ab:".repeat(32).slice(0, -1)
+      assert.include((yield* search(fingerprint, viewer)).hint, "openssl x509 -noout -serial")
+    }))
+
+  test("does not walk over all names while somebody types", () =>
+    Effect.gen(function*() {
+      yield* orderOf(yield* callerAt(profileOf(config)), "mid.example")
+      const found = (text: string, isTyping: boolean) =>
+        Effect.map(search(text, { ...viewer, isTyping }), ({ results }) => results.length)
+      assert.deepStrictEqual([yield* found("id.ex", false), yield* found("id.ex", true)], [1, 0])
+      assert.strictEqual(yield* found("example", true), 1)
     }))
 
   test("shows a decoded certificate with its certID and its renewal window", () =>

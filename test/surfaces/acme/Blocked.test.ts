@@ -82,8 +82,18 @@ describe.each(databases)("a client whose account is blocked, on $name", (backend
         assert.include(detail, `The operator of this server has blocked the account since ${since}`)
         assert.notInclude(detail, secret)
       }
+      // The block is told before anything else is looked at, so no program of a policy runs.
+      for (
+        const [path, payload] of [["/newOrder", { identifiers: [] }], [`/order/${ready.id}/finalize`, {
+          csr: ""
+        }]] as const
+      ) {
+        assert.strictEqual((yield* send(at(path), payload)).status, 403, path)
+      }
       assert.deepStrictEqual(
-        fieldsOf(records, "account_request_refused").map(({ account_id, reason }) => [account_id, reason]),
+        fieldsOf(records, "account_request_refused").slice(0, requests.length).map((
+          { account_id, reason }
+        ) => [account_id, reason]),
         requests.map(() => [caller.accountId, "blocked"])
       )
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 3)

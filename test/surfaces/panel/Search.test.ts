@@ -84,7 +84,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* Effect.forEach(asked, offers), [true, true, true, false, false])
     }))
 
-  test("says that nothing is found, that contacts are not searched, and that a text is too long", ({ ask }) =>
+  test("says that nothing is found, where contacts are searched, and that a text is too long", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const query of ["nowhere.example", "01890a5d-ac96-774b-bcce-b302099a8057", "0badcafe"]) {
@@ -92,9 +92,21 @@ describe.each(databases)("the search box on $name", (backend) => {
         assert.strictEqual(status, 200, query)
         assert.include(text, "Nothing was found.", query)
       }
-      assert.include((yield* ask("/ui/search?q=a@example.org", held)).text, "Contacts are not searched")
+      assert.include(
+        (yield* ask("/ui/search?q=a@example.org", held)).text,
+        "Contacts are searched in every part, among"
+      )
       assert.strictEqual((yield* ask(`/ui/search?q=${"a".repeat(254)}`, held)).status, 400)
       assert.strictEqual((yield* ask("/ui/search?q=a%00b", held)).status, 400)
+    }))
+
+  test("shows the only result, and does not open it, while somebody types", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const { accountId } = yield* callerAt(profileOf(config))
+      const told = yield* ask(`/ui/search?q=${accountId}&typing=1`, held)
+      assert.strictEqual(told.status, 200)
+      assert.include(told.text.replaceAll("&#x2f;", "/"), `<a href="/ui/accounts/${accountId}">`)
     }))
 
   test("escapes the search text", ({ ask }) =>

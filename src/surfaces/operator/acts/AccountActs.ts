@@ -2,8 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { AccountStatus } from "../../../domain/Account.ts"
-import { accountFilterWords, checkContacts, maxContacts } from "../../../domain/Account.ts"
-import { member } from "../../../engine/Members.ts"
+import { accountFilterWords, accountState, checkContacts, maxContacts } from "../../../domain/Account.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import * as blocking from "../../../operations/operator/AccountBlocking.ts"
 import * as accounts from "../../../operations/operator/AccountRecords.ts"
@@ -87,9 +86,6 @@ const contacts: Field<ReadonlyArray<string>> = {
   ofNull: []
 }
 
-const stateOf = ({ blockedAt, status }: Pick<typeof Account.Type, "blockedAt" | "status">): string =>
-  status === "valid" && blockedAt !== undefined ? "blocked" : status
-
 const printed = ({
   blockedAt,
   blockReason,
@@ -107,7 +103,7 @@ const printed = ({
 }: typeof AccountDetail.Type) => ({
   id: shown.id,
   profile: shown.profile,
-  status: stateOf({ status: shown.status, ...member("blockedAt", blockedAt) }),
+  status: accountState({ blockedAt, status: shown.status }),
   blocked: blockedAt,
   blockReason,
   contact: shown.contact,
@@ -143,7 +139,7 @@ export const listAccounts = act({
     columns: ({ contact = [], createdAt, id, lastSeenAt = "", profile, ...shown }) => ({
       id,
       profile,
-      status: stateOf(shown),
+      status: accountState(shown),
       created: createdAt,
       "last seen": lastSeenAt,
       contact: contact.join(" ")

@@ -41,11 +41,12 @@ const Trends = Schema.Struct({
 }).annotate({ identifier: "Trends" })
 
 /** Finds the records that a text in the search box may mean. Operators are found only if the caller is an admin. */
-export const found = (text: string) =>
+export const found = (text: string, isTyping = false) =>
   Effect.flatMap(
     Acting,
     ({ role }) =>
       search(text, {
+        isTyping,
         maySeeOperators: role === "admin",
         operators: (part, limit) => atPrimary(operators.containing(part, limit))
       })
@@ -54,10 +55,14 @@ export const found = (text: string) =>
 /** Finds records that match a text. */
 export const searchRecords = act({
   id: "search",
-  does: "Find a record by its id, its serial number or a name",
+  does: "Find a record by its id, its serial number, a contact, an address or a name",
   access: "viewer",
   mayLag: true,
-  input: { q: line("An id, a serial number or a name.", { longest: longestQuery }) },
+  input: {
+    q: line("An id, a serial number or its beginning, a contact, an address of a client, or a name.", {
+      longest: longestQuery
+    })
+  },
   output: Found,
   errors: [],
   run: ({ q }) => Effect.map(found(q), searchObject),

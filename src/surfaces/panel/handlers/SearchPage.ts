@@ -32,7 +32,17 @@ const examples = (isAdmin: boolean) => [
     example: "01890a5d-ac96-774b-bcce-b302099a8057",
     finds: "an account, an order, an authorization, a challenge, a job, the kid of a credential, or a request"
   },
-  { what: "A serial number", example: "0b:ad:ca:fe:00:11:22:33", finds: "its order; eight digits or more" },
+  {
+    what: "A serial number",
+    example: "0b:ad:ca:fe:00:11",
+    finds: "its order; or orders whose serial number begins with it, from six digits on, also after 0x"
+  },
+  { what: "A contact", example: "ops@example.org", finds: "accounts with a contact that contains it" },
+  {
+    what: "An address",
+    example: "192.0.2.7",
+    finds: "accounts whose first or last request came from it"
+  },
   {
     what: "A name",
     example: "www.example.org",
@@ -48,9 +58,10 @@ export const searchRoutes = [
       const { query, sender } = given
       const isAdmin = sender.role === "admin"
       const text = (query.get("q") ?? "").trim()
+      const isTyping = query.get("typing") === "1"
       if (text === "") return page("search", "Search", { examples: examples(isAdmin) })
       const answer = yield* orRefusal(
-        Effect.flatMap(Effect.fromResult(askedOf(searchRecords.input, given)), ({ q }) => found(q))
+        Effect.flatMap(Effect.fromResult(askedOf(searchRecords.input, given)), ({ q }) => found(q, isTyping))
       )
       if (Result.isFailure(answer)) {
         const problem = operatorProblemOf(answer.failure)
@@ -60,7 +71,7 @@ export const searchRoutes = [
       }
       const { hint, isExact, results, truncated } = answer.success
       const [first, ...others] = results
-      if (isExact && first !== undefined && others.length === 0) return moved(first.url)
+      if (!isTyping && isExact && first !== undefined && others.length === 0) return moved(first.url)
       const isName = !isExact && results.some(({ kind }) => kind === "order")
       return page("search", "Search", {
         query: text,
