@@ -35,11 +35,17 @@ const attentionMillis = 60_000
 const maxConnections = 256
 const maxBodies = 64
 
-/** The services of the surface: the policy of the listener, the reverse names of clients, and the counts. */
+/**
+ * The services of the surface: the policy of the listener, those of the profiles, which operators try, the reverse names
+ * of clients, and the counts.
+ */
 const services = (config: Config, version: string) =>
   Layer.mergeAll(
     Graph.deliveriesOf(config, version),
-    Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
+    Graph.policiesOf(config, [
+      { name: policyName, filter: config.admin.filter, ipam: config.ipam },
+      ...config.profiles.filter(({ enabled }) => enabled)
+    ], version),
     Graph.reverseNames(config),
     Activity.layer(config.profiles.map(({ name }) => name)),
     Attention.layer(config)

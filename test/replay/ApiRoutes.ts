@@ -493,6 +493,18 @@ export const apiRoutes: ReadonlyArray<ApiRoute> = [
     at: { name: "default" },
     others: ["other", "closed", "none", "Default"]
   },
+  {
+    noun: "trials",
+    route: "POST /api/profiles/{name}/explain",
+    by: "operator",
+    at: { name: "default" },
+    others: ["other", "closed", "none"],
+    body: {
+      clientIp: { good: "192.0.2.7", odd: ["x", ""] },
+      identifiers: { good: ["www.example.org"], odd: [[], ["a b"], "www.example.org"] },
+      accountId: { good: ids.owner, odd: [ids.deactivated, ids.nobody, "x"] }
+    }
+  },
   { noun: "kinds", route: "GET /api/kinds", by: "viewer", query: profile },
   {
     noun: "kinds",

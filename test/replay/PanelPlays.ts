@@ -167,6 +167,7 @@ const pages: ReadonlyArray<PageEntry> = [
   one("/ui/authorities/{issuer}/ca.pem", "authorities", issuer),
   one("/ui/authorities/{issuer}/ca.crl", "authorities", issuer),
   at("/ui/profiles", "profiles"),
+  one("/ui/profiles/{name}", "trials", "default", ["other", "closed", "none"]),
   one("/ui/profiles/{name}/filter", "profiles", "default", ["other", "closed", "none"]),
   one("/ui/profiles/{profile}/kinds", "kinds", "default", ["other", "closed", "none"]),
   at("/ui/configuration", "configuration", { query: profile }),
@@ -321,6 +322,15 @@ const forms: ReadonlyArray<FormEntry> = [
       target: ["chat", "webhook", "email", "none"],
       event: ["certificate_issued", "bogus"],
       profile: ["default", "__admin__", "none"]
+    }
+  }),
+  form("/ui/profiles/{name}/explain", "trials", "default", {
+    on: "/ui/profiles/default",
+    fields: {
+      clientIp: ["192.0.2.7", "x"],
+      identifiers: ["www.example.org", "*.example.org\na.example.org", "a b"],
+      accountId: [ids.owner, ids.deactivated, ids.nobody, "x"],
+      kind: ["default", "none"]
     }
   }),
   form("/ui/profiles/{profile}/kinds/try", "kinds", "default", {

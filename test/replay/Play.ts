@@ -10,6 +10,7 @@ export const nouns = [
   "credentials",
   "scopes",
   "blocks",
+  "trials",
   "jobs",
   "alike",
   "workers",

@@ -291,6 +291,7 @@ export const decided: ReadonlyArray<Decided> = [
   { plays: /^tokens\.cli: admin token create: --allow "x"/, reason: "A refusal says which of the addresses is none." },
   { plays: /^scopes\./, reason: "Routes, commands and a form that there were not." },
   { plays: /^blocks\./, reason: "Routes, commands and forms that there were not." },
+  { plays: /^trials\./, reason: "A route, a page and a form that there were not." },
   { plays: /^campaigns\./, reason: "Routes, commands and pages that there were not." },
   {
     plays: /^alike\.|^certificates\.(?:api|panel|cli: cert list)/,

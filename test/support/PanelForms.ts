@@ -327,6 +327,13 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     well: { event: "certificate_issued" },
     says: "The test"
   },
+  "/ui/profiles/{name}/explain": {
+    page: () => "/ui/profiles/corp",
+    well: { identifiers: "www.corp.example", clientIp: "192.0.2.7" },
+    says: "The policy of corp",
+    badly: { clientIp: "x" },
+    code: "bad_request"
+  },
   "/ui/profiles/{profile}/kinds/try": {
     page: () => "/ui/profiles/corp/kinds",
     well: { names: "a.corp.example", csr: makeCsr({ names: ["a.corp.example"] }).csr.toString("base64url") },

@@ -159,6 +159,7 @@ export const rows: ReadonlyArray<Row> = [
   page("/ui/authorities", "Entries"),
   record("/ui/authorities/{issuer}", "/ui/authorities", "Live certificates"),
   page("/ui/profiles", "edge"),
+  page("/ui/profiles/{name}", "Another one like it", "Another one like it", { at: "/ui/profiles/corp" }),
   page("/ui/profiles/{name}/filter", "Only the offices order here.", "Only the offices order here.", {
     at: "/ui/profiles/corp/filter"
   }),

@@ -45,7 +45,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...searchRoutes,
     ...workerRoutes,
     ...authorityRoutes(config),
-    ...profileRoutes(config),
+    ...profileRoutes(resolved),
     ...kindRoutes(config),
     ...configurationRoutes(resolved),
     ...nonceRoutes(config),

@@ -66,6 +66,7 @@ describe("the routes that may lag", () => {
       "/ui/nonces",
       "/ui/orders/{id}/chain.pem",
       "/ui/profiles",
+      "/ui/profiles/{name}",
       "/ui/profiles/{name}/filter",
       "/ui/profiles/{profile}/kinds",
       "/ui/workers"

@@ -1,11 +1,13 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import * as blocking from "../../../src/operations/operator/AccountBlocking.ts"
 import { sqlite } from "../../support/Databases.ts"
-import { sql } from "../../support/Graph.ts"
+import { callerAt, configOf, profileOf, sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
-import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
+import { entered, form, send, usePanel, wordsOf } from "../../support/Panel.ts"
+import { policiesOf } from "../../support/Policies.ts"
 
-/* The page of endpoints, and the page that shows a policy. */
+/* The page of endpoints, the page of one endpoint, and the page that shows a policy. */
 
 const toml = `[meta]
 terms_of_service = "https://a.example/terms?a=1&b=2"
@@ -58,6 +60,71 @@ describe("the page of profiles", () => {
     }))
 })
 
+describe("the page of a profile", () => {
+  const { config, test } = usePanel(sqlite, toml)
+  const page = "/ui/profiles/default"
+
+  test("has what a client pastes, the last day, the policy, and the table of another profile", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const row = "INSERT INTO audit_log (created_at, event, outcome, actor_kind, profile, detail) VALUES"
+      yield* sql(`${row} (${startsAt}, 'certificate_issued', 'success', 'acme', 'default', '{}')`)
+      yield* sql(`${row} (${startsAt}, 'certificate_issue_failed', 'failure', 'acme', 'default', '{}')`)
+      yield* sql(`${row} (${startsAt}, 'certificate_issue_failed', 'failure', 'acme', 'other', '{}')`)
+      const told = yield* panel.ask(page, held)
+      const words = wordsOf(told)
+      const directory = `${config.server.base_url}/profile/default/directory`
+      for (
+        const part of [
+          "Issued 1 Refused 1 Revoked 0",
+          `certbot certonly --server ${directory} --eab-kid KID`,
+          "The rules are office, rest, warned; otherwise the answer is deny.",
+          "[profiles.NAME]"
+        ]
+      ) assert.include(words, part)
+      assert.notInclude(told.text, "Try an order", "a viewer runs no scripts")
+      for (const name of ["off", "none"]) {
+        assert.strictEqual((yield* panel.ask(`/ui/profiles/${name}`, held)).status, 404)
+      }
+    }))
+
+  test("tries an order with the policy in force, and says if its account is blocked", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "otto", "operator")
+      const ask = (fields: Readonly<Record<string, string>>) =>
+        Effect.provide(send(panel, held, `${page}/explain`, fields), policiesOf(config))
+      const refused = wordsOf(yield* ask({ clientIp: "203.0.113.9", identifiers: "a.example" }))
+      assert.include(refused, "The policy of default: refused")
+      assert.include(refused, "203.0.113.9")
+      const { accountId } = yield* callerAt(profileOf(configOf()))
+      assert.include(wordsOf(yield* ask({ accountId })), "the account is valid and not blocked")
+      yield* blocking.block({ kind: "cli", id: "x" }, accountId, "it loops")
+      const blocked = wordsOf(yield* ask({ accountId, identifiers: "a.example" }))
+      assert.include(blocked, "account refused 403")
+      assert.include(blocked, "an operator has blocked the account since")
+      assert.include(blocked, "it loops")
+      const { accountId: other } = yield* callerAt(profileOf(configOf(), "other"))
+      for (
+        const [fields, status, why] of [
+          [{ clientIp: "x" }, 400, "clientIp takes an IP address"],
+          [{ identifiers: "a b" }, 400, "identifiers takes"],
+          [{ kind: "none" }, 400, "kind takes one of"],
+          [{ accountId: "01890a5d-ac96-774b-bcce-b302099a8057" }, 404, "There is no account"],
+          [{ accountId: other }, 400, "takes an account of the profile default"]
+        ] as const
+      ) {
+        const told = yield* ask(fields)
+        assert.strictEqual(told.status, status, why)
+        assert.include(wordsOf(told), why)
+      }
+      const viewer = yield* entered(panel, "vic", "viewer")
+      assert.strictEqual(
+        (yield* panel.ask(`${page}/explain`, { method: "POST", ...viewer, body: form({}) })).status,
+        403
+      )
+    }))
+})
+
 describe("the page of profiles without rules", () => {
   const { test } = usePanel(sqlite)
 
@@ -102,7 +169,7 @@ describe("the page of a policy", () => {
       assert.include(words, "no rule in force names the check spare")
       assert.include(words, "only logged")
       assert.notInclude(page.text, "<i>ask")
-      assert.include(words, "acme-svc filter explain")
+      assert.include(words, "What the policy says about one order is asked on the page of the profile .")
     }))
 
   test("counts the refusals of each rule within a day", (panel) =>

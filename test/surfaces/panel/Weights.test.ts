@@ -39,6 +39,7 @@ const others = [
   "/ui/?range=30d",
   "/ui/authorities",
   "/ui/profiles",
+  "/ui/profiles/default",
   "/ui/profiles/default/filter",
   "/ui/configuration",
   "/ui/configuration?profile=default",

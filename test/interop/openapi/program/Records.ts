@@ -176,6 +176,11 @@ export const otherReads = async (caller: Program) => {
   await done(caller.GET("/api/kinds", { params: { query: { profile: profile.name } } }))
   const csrOfNobody = { csr: "AAAA", profile: profile.name, names: ["a.example"] }
   const tried = await done(caller.POST("/api/kinds/try", { body: csrOfNobody }))
+  const supposed = { clientIp: "192.0.2.7", identifiers: ["a.example"] }
+  const told = await done(
+    caller.POST("/api/profiles/{name}/explain", { params: { path: { name: profile.name } }, body: supposed })
+  )
+  check(told.request.identifiers[0] === "a.example", "another order was tried")
   check(tried.outcome === "refused" && tried.refusal?.status === 400, "octets that are no CSR were accepted")
   const { items: [ca] } = await done(caller.GET("/api/cas"))
   check(ca !== undefined, "there is no CA")
