@@ -125,7 +125,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       const find = matcherOf(ofApi)
       // A sample of a notification, the trial of a CSR and the preview of a campaign change nothing, and are tested
       // elsewhere. So is the import of a credential, whose key a command reads from a file.
-      const others = /notify|notifications|kinds\/try|campaigns\/preview|eab\/import/
+      const others = /notify|notifications|kinds\/try|profiles\/\{name\}\/explain|campaigns\/preview|eab\/import/
       const nameOf = (method: string, pattern: string | undefined) => `${method} ${pattern}`
       const declared = [
         ...ofApi.filter(({ access, method }) => method !== "GET" && forRoles.includes(access)),

@@ -71,6 +71,7 @@ const parts = fc.record({
   parts: fc.array(refusals, { minLength: 1, maxLength: 8 }),
   retryAfter: fc.integer({ min: 1, max: 3600 }),
   again: fc.nat(),
+  since: fc.nat(),
   most: fc.nat(),
   limit: fc.constantFrom(...Object.keys(limitedThings)),
   cause: fc.constant(new Error("planted-cause SELECT at /srv")),

@@ -65,6 +65,7 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("authorities", "authorities"),
     page("CA", `authorities/${known.issuer}`),
     page("profiles", "profiles"),
+    page("a profile", "profiles/default"),
     page("policy of a profile", "profiles/default/filter"),
     page("kinds of a profile", "profiles/default/kinds"),
     page("configuration", "configuration"),

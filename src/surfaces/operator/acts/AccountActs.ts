@@ -291,7 +291,7 @@ export const blockAccount = act({
   http: { route: "POST /api/accounts/{id}/block" },
   cli: {
     command: "account block",
-    example: "account block ID --reason 'orders in a loop'",
+    example: "account block ID --reason looping",
     args: ["id"],
     text: ({ id }) => `Account ${id} is blocked. Orders under way get no certificate; those that it has stay valid.`
   }

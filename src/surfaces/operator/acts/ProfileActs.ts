@@ -145,7 +145,7 @@ export const explainPolicy = act({
       description: "The address of the client. Without it, the address is unknown.",
       shown: "address",
       takes: "an IP address",
-      read: (text) => comparable(text.trim())
+      read: (text) => comparable(text.trim())?.text
     })),
     identifiers: { ...names, isNeeded: false, absent: [] },
     commonNames: {
@@ -170,7 +170,7 @@ export const explainPolicy = act({
       const { profiles } = yield* Configured.config
       const profile = profiles.find((one) => one.enabled && one.name === name) ??
         (yield* new NoSuch({ noun: "profile", id: name }))
-      return yield* tryPolicy(profile, { ...asked, client: clientIp, names: identifiers })
+      return yield* tryPolicy(profile, { ...asked, client: comparable(clientIp ?? ""), names: identifiers })
     }),
   http: { route: "POST /api/profiles/{name}/explain" }
 })
