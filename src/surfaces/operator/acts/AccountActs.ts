@@ -1,69 +1,25 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { AccountStatus } from "../../../domain/Account.ts"
 import { accountFilterWords, accountState, checkContacts, maxContacts } from "../../../domain/Account.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
-import * as blocking from "../../../operations/operator/AccountBlocking.ts"
 import * as accounts from "../../../operations/operator/AccountRecords.ts"
 import { accountsFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
 import { orderObject } from "../../../operations/operator/Objects.ts"
 import { accountDetailObject, accountObject } from "../../../operations/operator/objects/AccountObjects.ts"
-import { clientText } from "../../cli/Text.ts"
 import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import type { Field } from "../Field.ts"
-import { id, key, line, ofProfile, optional, or, paging, word } from "../Field.ts"
-import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
+import { id, ofProfile, optional, or, paging, word } from "../Field.ts"
+import { Int, pageOf } from "../schemas/Common.ts"
 import { Order } from "../schemas/OrderSchemas.ts"
 import { several } from "../TextFields.ts"
+import { Account, AccountDetail, accountId, printedAccount } from "./AccountShape.ts"
+import { blockAccount, unblockAccount } from "./BlockActs.ts"
 
 /* Declares the acts about accounts of ACME clients. */
 
-/** The status words of an account (RFC 8555 section 7.1.6). */
-const accountStatuses = ["valid", "deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
-
-const account = {
-  id: Id,
-  profile: Schema.String,
-  status: Schema.Literals(accountStatuses),
-  blockedAt: Schema.optionalKey(Time).annotateKey({
-    description: "Since when an operator has blocked the account. Absent if it is not blocked."
-  }),
-  blockReason: Schema.optionalKey(Schema.String).annotateKey({
-    description: "Why the operator has blocked the account. Its client is not told."
-  }),
-  contact: Schema.optionalKey(Schema.Array(Schema.String)),
-  termsOfServiceAgreed: Schema.optionalKey(Schema.Boolean),
-  pubkeyFingerprint: Schema.String.annotate({
-    description: "The SHA-256 of the SubjectPublicKeyInfo, in hexadecimal."
-  }),
-  keyType: Schema.String.annotate({ examples: ["ecdsa-p256"] }),
-  eabKid: Schema.optionalKey(Id),
-  createdAt: Time,
-  createdIp: Schema.optionalKey(Schema.String),
-  createdPtr: Schema.optionalKey(Schema.String),
-  lastSeenAt: Schema.optionalKey(Time),
-  lastSeenIp: Schema.optionalKey(Schema.String),
-  lastSeenPtr: Schema.optionalKey(Schema.String)
-}
-
-const Account = Schema.Struct(account).annotate({ identifier: "Account" })
-
-const AccountDetail = Schema.Struct({
-  ...account,
-  orderCount: Int,
-  liveCertificates: intOf("Certificates that are neither revoked nor expired."),
-  ordersInDay: intOf("Orders of the last 24 hours."),
-  ordersInWeek: intOf("Orders of the last 7 days."),
-  topNames: Schema.Array(Schema.Struct({ name: Schema.String, orders: Int })).annotate({
-    description:
-      "The names that the newest 1000 orders of the last 7 days have most often, with the numbers of the orders."
-  })
-}).annotate({ identifier: "AccountDetail" })
-
-const accountId = key("The id of the account.")
 const filters = {
   ...ofProfile,
   status: optional(word(accountFilterWords, "The status of the account. A blocked account is valid too.")),
@@ -85,41 +41,6 @@ const contacts: Field<ReadonlyArray<string>> = {
   }),
   ofNull: []
 }
-
-const printed = ({
-  blockedAt,
-  blockReason,
-  createdAt,
-  createdIp,
-  createdPtr,
-  eabKid,
-  keyType,
-  lastSeenAt,
-  lastSeenIp,
-  lastSeenPtr,
-  pubkeyFingerprint,
-  termsOfServiceAgreed,
-  ...shown
-}: typeof AccountDetail.Type) => ({
-  id: shown.id,
-  profile: shown.profile,
-  status: accountState({ blockedAt, status: shown.status }),
-  blocked: blockedAt,
-  blockReason,
-  contact: shown.contact,
-  termsAgreed: termsOfServiceAgreed,
-  key: `${keyType}, SHA-256 ${pubkeyFingerprint}`,
-  credential: eabKid,
-  created: createdAt,
-  from: clientText(createdIp, createdPtr),
-  lastSeen: lastSeenAt,
-  lastFrom: clientText(lastSeenIp, lastSeenPtr),
-  orders: shown.orderCount,
-  ordersInDay: shown.ordersInDay,
-  ordersInWeek: shown.ordersInWeek,
-  topNames: shown.topNames.map(({ name, orders }) => `${name} (${orders})`),
-  liveCertificates: shown.liveCertificates
-})
 
 /** Lists accounts. */
 export const listAccounts = act({
@@ -171,7 +92,7 @@ export const readAccount = act({
   errors: [],
   run: ({ id }) => Effect.map(accounts.detail(id), accountDetailObject),
   http: { route: "GET /api/accounts/{id}" },
-  cli: { command: "account show", example: "account show ID", members: printed }
+  cli: { command: "account show", example: "account show ID", members: printedAccount }
 })
 
 /** Lists the orders of an account. */
@@ -268,52 +189,6 @@ export const deactivateAccount = act({
             : undefined
       ),
     text: ({ id, status }) => `Account ${id} is ${status}.`
-  }
-})
-
-const longestReason = 500
-
-/** Blocks an account. */
-export const blockAccount = act({
-  id: "blockAccount",
-  does: "Block an account: it can order nothing until it is unblocked; it can still revoke its certificates",
-  access: "operator",
-  input: {
-    id: accountId,
-    reason: line("Why the account is blocked. Operators see it; the client does not.", { longest: longestReason })
-  },
-  output: AccountDetail,
-  errors: ["account_state"],
-  run: ({ id, reason }) =>
-    Effect.gen(function*() {
-      return accountDetailObject(yield* blocking.block(yield* Acting.operator, id, reason))
-    }),
-  http: { route: "POST /api/accounts/{id}/block" },
-  cli: {
-    command: "account block",
-    example: "account block ID --reason looping",
-    args: ["id"],
-    text: ({ id }) => `Account ${id} is blocked. Orders under way get no certificate; those that it has stay valid.`
-  }
-})
-
-/** Unblocks an account. */
-export const unblockAccount = act({
-  id: "unblockAccount",
-  does: "Unblock an account, which can order again at once",
-  access: "operator",
-  input: { id: accountId },
-  output: AccountDetail,
-  errors: ["account_state"],
-  run: ({ id }) =>
-    Effect.gen(function*() {
-      return accountDetailObject(yield* blocking.unblock(yield* Acting.operator, id))
-    }),
-  http: { route: "POST /api/accounts/{id}/unblock" },
-  cli: {
-    command: "account unblock",
-    example: "account unblock ID",
-    text: ({ id }) => `Account ${id} is not blocked any more.`
   }
 })
 

@@ -3,16 +3,15 @@ import { accountFilterWords } from "../../../domain/Account.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
-  blockAccount,
   deactivateAccount,
   deleteAccount,
   exportAccounts,
   listAccounts,
   listOrdersOf,
   readAccount,
-  replaceContacts,
-  unblockAccount
+  replaceContacts
 } from "../../operator/acts/AccountActs.ts"
+import { blockAccount, unblockAccount } from "../../operator/acts/BlockActs.ts"
 import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
