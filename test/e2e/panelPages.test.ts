@@ -187,7 +187,7 @@ describe.runIf(isFull)("every page of the panel", () => {
       ...differs(onEmpty.status(), isEmptyThere),
       ...isEmptyThere === 303
         ? []
-        : lacks(emptyHtml.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " "), row.saysEmpty ?? "not_found")
+        : lacks(emptyHtml.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " "), row.saysEmpty ?? "Not found")
     ])
     note("html", "ok", [
       ...await htmlFaults(html),
