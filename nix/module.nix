@@ -53,7 +53,7 @@ in
         }
       '';
       description = ''
-        Content of config.toml; docs/configuration.md lists the keys. It ends up readable by everyone on the machine,
+        Content of config.toml; docs/reference/configuration.md lists the keys. It ends up readable by everyone on the machine,
         so secrets belong into {option}`services.acme-svc.environmentFile`.
       '';
     };

@@ -24,8 +24,8 @@ if (fault !== undefined) {
   process.exit(1)
 }
 // Keeps garbage small in relation to the memory in use. On a machine with much memory, V8 would otherwise let garbage
-// grow to a multiple of the memory in use. docs/bench.md (Memory) says what this costs. V8 ignores stored code that was
-// compiled with other flags, so the flag is set before the program is loaded.
+// grow to a multiple of the memory in use. docs/contribute/bench.md (Memory) says what this costs. V8 ignores stored
+// code that was compiled with other flags, so the flag is set before the program is loaded.
 setFlagsFromString("--heap-growing-percent=100")
 
 const load = async (): Promise<typeof Program> => {

@@ -6,8 +6,8 @@ import { assert, describe, it } from "vitest"
 import { jobKinds } from "../src/domain/words/JobKind.ts"
 
 /*
- * Checks docs/architecture.md: which storey may import which, and which rooms may use the network, the disk and the
- * clock of the host.
+ * Checks docs/contribute/architecture.md: which storey may import which, and which rooms may use the network, the disk
+ * and the clock of the host.
  */
 
 const src = fileURLToPath(new URL("../src", import.meta.url))
@@ -51,7 +51,7 @@ const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").sl
 /**
  * Where a package or a runtime module may be imported. Everything else is refused. The modules of `effect` itself may
  * be imported everywhere. The modules of its folders are marked as unstable, so each folder has its rooms
- * (docs/decisions/effect.md).
+ * (docs/contribute/decisions/effect.md).
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:crypto": ["crypto", "engine/net/Connect.ts"],

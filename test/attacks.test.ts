@@ -3,9 +3,9 @@ import { join } from "node:path"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
 
-/* Compares docs/attacks.md with the tests that it names, so that no test is renamed or removed unnoticed. */
+/* Compares docs/contribute/attacks.md with the tests that it names, so that no test is renamed or removed unnoticed. */
 
-const page = readFileSync(join(import.meta.dirname, "../docs/attacks.md"), "utf8")
+const page = readFileSync(join(import.meta.dirname, "../docs/contribute/attacks.md"), "utf8")
 
 /** The file and the names of each `file`: "name", "name" in the last column of the tables. */
 const named = page.split("\n").flatMap((line) => {
@@ -27,7 +27,7 @@ const textsOf = (path: string): ReadonlyArray<string> => {
   return texts
 }
 
-describe("docs/attacks.md", () => {
+describe("docs/contribute/attacks.md", () => {
   it("names a test for every attack", () => {
     const rows = page.split("\n").filter((line) => line.startsWith("| ") && !/^\| (?:Attack|-+) /.test(line))
     assert.isAbove(rows.length, 90)

@@ -121,7 +121,9 @@ describe("a citation", () => {
   })
 
   it("in the glossary refers to an owner that exists", () => {
-    const rows = [...text("docs/glossary.md").matchAll(/^\| .* \| (`[^|]*`) *\|$/gm)].map(([, owners = ""]) => owners)
+    const rows = [...text("docs/reference/glossary.md").matchAll(/^\| .* \| (`[^|]*`) *\|$/gm)].map(([, owners = ""]) =>
+      owners
+    )
     const owners = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, owner = ""]) => owner))
     assert.isAbove(owners.length, 50)
     assert.deepStrictEqual(
@@ -136,23 +138,23 @@ describe("a citation", () => {
 
   it.each([
     ["src/a.ts", "/** As `nowhere.md` has it. */", "src/a.ts: there is no nowhere.md"],
-    ["src/a.ts", "// docs/jobs.md, \"Nothing\"", "src/a.ts: docs/jobs.md has no \"Nothing\""],
+    ["src/a.ts", "// docs/operate/jobs.md, \"Nothing\"", "src/a.ts: docs/operate/jobs.md has no \"Nothing\""],
     [
       "src/a.ts",
-      "/*\n * (docs/jobs.md, \"States\" and \"By\n * foot\") */",
-      "src/a.ts: docs/jobs.md has no \"By foot\""
+      "/*\n * (docs/operate/jobs.md, \"States\" and \"By\n * foot\") */",
+      "src/a.ts: docs/operate/jobs.md has no \"By foot\""
     ],
     ["src/a.ts", "// jobs.md", "src/a.ts: there is no jobs.md"],
-    ["docs/a.md", "See [there](jobs.md#nothing).", "docs/a.md: jobs.md has no #nothing"],
+    ["docs/operate/a.md", "See [there](jobs.md#nothing).", "docs/operate/a.md: jobs.md has no #nothing"],
     ["docs/a.md", "# A\n\nSee [below](#b).", "docs/a.md: docs/a.md has no #b"]
   ])("without a target is reported in %s: %s", (file, source, fault) => {
     assert.deepStrictEqual(deadCitations(file, source), [fault])
   })
 
   it.each([
-    ["src/a.ts", "/*\n * (docs/jobs.md, \"By\n * hand\") */"],
-    ["src/a.ts", "// `docs/protocol.md`, \"CSR policy\" and \"Bad keys\"; then \"other words\""],
-    ["docs/a.md", "# A\n\n## The b-c, d\n\nSee [there](decisions/leases.md) and [below](#the-b-c-d)."]
+    ["src/a.ts", "/*\n * (docs/operate/jobs.md, \"By\n * hand\") */"],
+    ["src/a.ts", "// `docs/reference/protocol.md`, \"CSR policy\" and \"Bad keys\"; then \"other words\""],
+    ["docs/contribute/a.md", "# A\n\n## The b-c, d\n\nSee [there](decisions/leases.md) and [below](#the-b-c-d)."]
   ])("with a target is accepted in %s: %s", (file, source) => {
     assert.deepStrictEqual(deadCitations(file, source), [])
   })

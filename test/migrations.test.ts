@@ -14,7 +14,7 @@ import { isFull } from "./support/Full.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
 // A migration file that was applied somewhere never changes. New files are added, each with a line of its own
-// (docs/decisions/compatibility.md, "Each surface").
+// (docs/contribute/decisions/compatibility.md, "Each surface").
 const frozen = {
   postgres: {
     "0001_acme.sql": "419d1135c09cace169bf78654803e4f595aac04d91d202e02828acb45ce4cbc2",
@@ -170,8 +170,8 @@ interface Shape {
   readonly foreignKeys: ReadonlyArray<string>
 }
 
-// The types of the two engines, grouped into kinds (docs/decisions/data-model.md, "Kinds of columns"). On SQLite a bool
-// is an INTEGER and a uuid a BLOB.
+// The types of the two engines, grouped into kinds (docs/contribute/decisions/data-model.md, "Kinds of columns"). On
+// SQLite a bool is an INTEGER and a uuid a BLOB.
 const folded = new Map([
   ["bigint", "int"],
   ["integer", "int"],
@@ -352,7 +352,7 @@ describe.each(databases)("a migration on $name", ({ dialect, freshUrl }) => {
         version: 9999,
         name: "9999_wider",
         checksum: "1".repeat(64),
-        // docs/development.md, "Migrations"
+        // docs/contribute/development.md, "Migrations"
         statements: isSqlite
           ? [
             `CREATE TABLE challenges_wider (

@@ -442,13 +442,13 @@ describe.runIf(process.getuid?.() === 0)("acme-svc setup, for root", () => {
   })
 })
 
-describe("docs/operations.md", () => {
+describe("docs/operate/service.md", () => {
   // The line ends have no meaning and are removed.
-  const document = text("docs/operations.md").replaceAll(/\s+/g, " ")
+  const document = text("docs/operate/service.md").replaceAll(/\s+/g, " ")
 
   it("lists every file of the installation", () => {
     for (const file of readdirSync(join(repository, "deploy/systemd"))) {
-      assert.include(document, `[${file}](../deploy/systemd/${file})`)
+      assert.include(document, `[${file}](../../deploy/systemd/${file})`)
     }
   })
 

@@ -1,4 +1,4 @@
-// Takes a CPU profile of a process whose inspector listens on this machine (docs/debugging.md, "A CPU profile of a running server").
+// Takes a CPU profile of a process whose inspector listens on this machine (docs/operate/debugging.md, "A CPU profile of a running server").
 // node docs/recipes/cpu-profile.mjs PORT SECONDS FILE
 import { writeFileSync } from "node:fs"
 import { basename } from "node:path"

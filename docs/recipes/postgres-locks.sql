@@ -1,4 +1,4 @@
--- Who waits for whom in this database, and what both are at (docs/debugging.md, "Locks of PostgreSQL").
+-- Who waits for whom in this database, and what both are at (docs/operate/debugging.md, "Locks of PostgreSQL").
 SELECT
   waits.pid AS waits,
   round(extract(epoch FROM now() - waits.query_start))::int AS for_seconds,

@@ -1,4 +1,4 @@
--- Least rights for each process, on PostgreSQL: docs/hardening.md, "Database". Run by the role that owns the tables, in the
+-- Least rights for each process, on PostgreSQL: docs/operate/hardening.md, "Database". Run by the role that owns the tables, in the
 -- service's database, after `acme-svc migrate`, and again after each upgrade, which may bring tables. It needs CREATEROLE once.
 -- It is one transaction: processes that run see their rights of before or those of after, and a refusal changes nothing.
 

@@ -4,7 +4,7 @@
 #
 # The directory holds ca.pem and ca.key, made when they are missing, the books OpenSSL keeps about what was revoked, and in
 # issued/ what each order was given.
-# docs/signers.md tells what each hook is given and has to answer.
+# docs/configure/signers.md tells what each hook is given and has to answer.
 set -eu
 umask 077
 

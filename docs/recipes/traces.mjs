@@ -1,4 +1,4 @@
-// Collects the spans of a service on this machine, and prints each trace as a tree (docs/debugging.md, "Where the time of a request
+// Collects the spans of a service on this machine, and prints each trace as a tree (docs/operate/debugging.md, "Where the time of a request
 // or a job went").
 // node docs/recipes/traces.mjs PORT
 import { createServer } from "node:http"

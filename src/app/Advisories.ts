@@ -72,7 +72,7 @@ const adviseOfScheme = (
 
 /**
  * Logs advisories at startup and at each reload: nothing has failed, but a setting may be unintended. The advisories
- * are the same for all listeners (docs/decisions/process.md, "Advisories").
+ * are the same for all listeners (docs/contribute/decisions/process.md, "Advisories").
  */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {

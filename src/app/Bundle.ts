@@ -7,8 +7,8 @@ import * as Zlib from "node:zlib"
 /*
  * Loads the built program, which is a single file, with the code that V8 compiled in an earlier process. V8 compiles a
  * function when it is first called. So a process stores its code when it ends, because only then the code includes the
- * functions that a start calls (docs/decisions/runtime.md). Older runtimes load this file before they are refused, so it
- * names nothing that they do not have.
+ * functions that a start calls (docs/contribute/decisions/runtime.md). Older runtimes load this file before they are
+ * refused, so it names nothing that they do not have.
  */
 
 const checksumOctets = 4

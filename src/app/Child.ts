@@ -23,7 +23,7 @@ import { Settings } from "./Settings.ts"
 
 type Told<T extends ToChild["type"]> = Extract<ToChild, { readonly type: T }>
 
-/** A process that serves a part of a service for its parent (docs/decisions/processes.md). */
+/** A process that serves a part of a service for its parent (docs/contribute/decisions/processes.md). */
 export interface Child {
   /** The number of the process among the children of its parent. */
   readonly number: number

@@ -5,7 +5,7 @@ import { operatorProblemOf } from "../domain/OperatorProblem.ts"
 /**
  * A command failed. The error has one sentence for the person at the keyboard, and the exit code. Code 1 means that the
  * host failed. Code 2 means that the command line is wrong. Code 3 means that the request cannot be carried out. The
- * codes 130 and 143 mean that a signal ended the command (docs/decisions/command-line.md, "Exit codes").
+ * codes 130 and 143 mean that a signal ended the command (docs/contribute/decisions/command-line.md, "Exit codes").
  */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly code: 1 | 2 | 3 | 130 | 143

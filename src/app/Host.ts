@@ -48,7 +48,7 @@ export interface Process extends Installed {
   readonly pid: number
   /** What a person types to run the program here. */
   readonly program: string
-  /** The process that started this one to serve a part of the service (docs/decisions/processes.md). */
+  /** The process that started this one to serve a part of the service (docs/contribute/decisions/processes.md). */
   readonly parent?: Parent | undefined
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">

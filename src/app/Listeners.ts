@@ -73,7 +73,7 @@ const release = ({ scope }: Held) => Scope.close(scope, Exit.void)
 /**
  * Makes the sockets of a process, for the lifetime of the scope. The sockets belong to the scope, not to a generation.
  * An unchanged address is not bound again. A changed address is bound before the new generation is published, and the
- * old socket is closed afterwards (docs/decisions/process.md, "Reload").
+ * old socket is closed afterwards (docs/contribute/decisions/process.md, "Reload").
  */
 export const make = Effect.gen(function*() {
   const held = new Map<Surface["name"], Held>()

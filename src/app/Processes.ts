@@ -27,7 +27,7 @@ import { Settings } from "./Settings.ts"
 
 /*
  * The parent of several processes that serve together. It serves nothing but metrics, and never opens the database
- * (docs/decisions/processes.md).
+ * (docs/contribute/decisions/processes.md).
  */
 
 /**

@@ -12,8 +12,8 @@ import type { Surface } from "./Listeners.ts"
 import type { Uses } from "./Uses.ts"
 
 /*
- * Serves what the CAs publish, without TLS, on a separate listener (docs/decisions/listeners.md, "Publishing in
- * clear").
+ * Serves what the CAs publish, without TLS, on a separate listener (docs/contribute/decisions/listeners.md, "Publishing
+ * in clear").
  */
 
 /**

@@ -93,7 +93,7 @@ export interface Prepared {
 
 /**
  * Builds and binds everything that a configuration needs, while the old generation still serves. If any part of it
- * cannot be made, nothing changes (docs/decisions/process.md, "Reload").
+ * cannot be made, nothing changes (docs/contribute/decisions/process.md, "Reload").
  */
 export const prepare = (
   loaded: Loaded,

@@ -210,9 +210,10 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, chil
 /**
  * Serves until the stop signal. Every socket is bound before anything is served. The process reports its presence and
  * runs the recovery before it claims the first job. At the end, requests and jobs finish at the same time. Then the
- * presence is removed and the database is closed (docs/decisions/process.md). SIGHUP reloads the configuration. An
- * uncaught exception ends the process in the same order, and becomes the failure of this effect. The same happens if
- * vital background work fails again and again. A child reloads when its parent asks for that, and not on SIGHUP.
+ * presence is removed and the database is closed (docs/contribute/decisions/process.md). SIGHUP reloads the
+ * configuration. An uncaught exception ends the process in the same order, and becomes the failure of this effect. The
+ * same happens if vital background work fails again and again. A child reloads when its parent asks for that, and not
+ * on SIGHUP.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {

@@ -23,7 +23,7 @@ export const nextSteps = ({ answers }: Given, { hasOperator, isUnit, named, requ
     ],
     ...isUnit && port > 0 && port < 1024
       ? [
-        `Let the unit listen on port ${port}: systemctl edit acme-svc (docs/operations.md, "Under systemd")`
+        `Let the unit listen on port ${port}: systemctl edit acme-svc (docs/operate/service.md, "Under systemd")`
       ]
       : [],
     isUnit ? "systemctl enable --now acme-svc" : `${before}acme-svc serve`,

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { pbkdf2 } from "node:crypto"
 import { isSame } from "./Digest.ts"
 
-/** The parts of a stored password hash (docs/decisions/admin.md, "Passwords"). */
+/** The parts of a stored password hash (docs/contribute/decisions/admin.md, "Passwords"). */
 export interface PasswordHash {
   readonly iterations: number
   readonly salt: Uint8Array

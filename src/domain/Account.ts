@@ -100,8 +100,8 @@ const withoutBlanks = (contact: string): string => {
 
 /**
  * Removes blanks around the scheme and the address of each contact, and checks the contacts (RFC 8555 section 7.3 and
- * docs/protocol.md, "Accounts"). There may be at most 32 contacts. Each must be a mailto URI without header fields,
- * with one address whose domain has a dot.
+ * docs/reference/protocol.md, "Accounts"). There may be at most 32 contacts. Each must be a mailto URI without header
+ * fields, with one address whose domain has a dot.
  */
 export const checkContacts = (
   given: ReadonlyArray<string>

@@ -1,7 +1,9 @@
 import { encodeBase32 } from "../crypto/Base32.ts"
 import { isSame, sha256, sha256Octets } from "../crypto/Digest.ts"
 
-/* The token of a program: `acme_svc_<32 octets, base64url>_<checksum>` (docs/decisions/admin.md, "Tokens"). */
+/*
+ * The token of a program: `acme_svc_<32 octets, base64url>_<checksum>` (docs/contribute/decisions/admin.md, "Tokens").
+ */
 
 const prefix = "acme_svc_"
 const form = /^(acme_svc_[A-Za-z0-9_-]{43})_([a-z2-7]{6})$/

@@ -17,8 +17,8 @@ export const auditOutcomes = ["success", "failure"] as const
 export type AuditOutcome = (typeof auditOutcomes)[number]
 
 /**
- * The vocabulary of the audit trail, with one definition for each event (docs/decisions/audit-rows.md). The event
- * determines the outcome.
+ * The vocabulary of the audit trail, with one definition for each event (docs/contribute/decisions/audit-rows.md). The
+ * event determines the outcome.
  */
 const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },

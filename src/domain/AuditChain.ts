@@ -2,8 +2,8 @@ import { sha256 } from "../crypto/Digest.ts"
 
 /*
  * The form of the chain of the audit trail: how a row becomes a leaf, how leaves become a link, and what is signed
- * (docs/decisions/audit-chain.md). Everything here is the same for both databases, and must never change for links that
- * exist. A new form needs a new version in its text.
+ * (docs/contribute/decisions/audit-chain.md). Everything here is the same for both databases, and must never change for
+ * links that exist. A new form needs a new version in its text.
  */
 
 /** The columns of a row that are hashed, in the order of their names. The id is a part of the leaf. */

@@ -6,7 +6,9 @@ import type { AccountId } from "./Id.ts"
 import type { DnsName } from "./Identifier.ts"
 import type { OrderIdentifier } from "./Order.ts"
 
-/* A campaign asks clients to replace the certificates that a filter matches (docs/decisions/campaigns.md). */
+/*
+ * A campaign asks clients to replace the certificates that a filter matches (docs/contribute/decisions/campaigns.md).
+ */
 
 /** The states of a campaign. A paused campaign asks nobody. */
 export const campaignStates = ["running", "paused", "ended"] as const

@@ -16,8 +16,8 @@ export const unrequestedWords = ["ignore", "refuse", "refuse_all"] as const
 export type Unrequested = (typeof unrequestedWords)[number]
 
 /**
- * A kind of certificate: what a certificate of an order contains, with every default filled in (docs/configuration.md,
- * "certificates"). On the wire, a kind is a `profile` of draft-ietf-acme-profiles.
+ * A kind of certificate: what a certificate of an order contains, with every default filled in
+ * (docs/reference/configuration.md, "certificates"). On the wire, a kind is a `profile` of draft-ietf-acme-profiles.
  */
 export interface CertificateKind {
   readonly name: string

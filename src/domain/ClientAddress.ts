@@ -33,10 +33,10 @@ export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
 })
 
 /**
- * Returns the address of the client that sent a request (docs/policy.md, "Behind a proxy"). If the peer is not a
- * trusted proxy, this is the address of the peer. Otherwise it is the rightmost address in the forwarded header that is
- * not a trusted proxy or, if all are trusted, the leftmost address. An unreadable entry ends the list, because anyone
- * may have written the entries to its left.
+ * Returns the address of the client that sent a request (docs/configure/policy.md, "Behind a proxy"). If the peer is
+ * not a trusted proxy, this is the address of the peer. Otherwise it is the rightmost address in the forwarded header
+ * that is not a trusted proxy or, if all are trusted, the leftmost address. An unreadable entry ends the list, because
+ * anyone may have written the entries to its left.
  */
 export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {
   if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp

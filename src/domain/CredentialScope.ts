@@ -3,8 +3,8 @@ import type { DnsName } from "./Identifier.ts"
 import { isWildcard, normalizeIdentifier } from "./Identifier.ts"
 
 /**
- * What the accounts of a credential may ask for (docs/eab.md, "What a credential may ask for"). An absent member
- * restricts nothing. Times are epoch seconds.
+ * What the accounts of a credential may ask for (docs/configure/credentials.md, "What a credential may ask for"). An
+ * absent member restricts nothing. Times are epoch seconds.
  */
 export interface CredentialScope {
   /** Patterns of names: `host.corp.example`, `*.corp.example` for one label, `**.corp.example` for any depth. */

@@ -216,7 +216,7 @@ const unknown: Words = [
 
 /**
  * Returns the words for a cause or a problem type. Returns undefined if this version does not know the word, because a
- * newer version may have stored it (docs/decisions/compatibility.md, "Neighbours").
+ * newer version may have stored it (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>
   word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined

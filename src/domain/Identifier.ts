@@ -8,8 +8,8 @@ import { shownCharacter } from "../crypto/Character.ts"
 /**
  * A DNS name in the form that all records and comparisons use: lower-case ASCII without a trailing dot, at most 253
  * octets, possibly with a leading `*.`. The schema is for values that are read back from storage. A client's text must
- * go through {@link normalizeIdentifier}, which applies more rules than the pattern (docs/protocol.md, "Orders and
- * authorizations").
+ * go through {@link normalizeIdentifier}, which applies more rules than the pattern (docs/reference/protocol.md,
+ * "Orders and authorizations").
  */
 export const DnsName = Schema.String.pipe(
   Schema.check(Schema.isMaxLength(253), Schema.isPattern(/^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/)),
@@ -115,9 +115,9 @@ const labelFault = (label: string, known: KnownLabels): string | undefined => {
 
 /**
  * Normalizes a `dns` identifier to lower-case ASCII without its trailing dot. A normalized name does not change if it
- * is normalized again. The rules are in docs/protocol.md, "Orders and authorizations". Wildcards are accepted, whether
- * or not the profile offers them; see {@link isWildcard}. All names of a request share one `known`, which limits their
- * total cost.
+ * is normalized again. The rules are in docs/reference/protocol.md, "Orders and authorizations". Wildcards are
+ * accepted, whether or not the profile offers them; see {@link isWildcard}. All names of a request share one `known`,
+ * which limits their total cost.
  */
 export const normalizeIdentifier = (
   value: string,

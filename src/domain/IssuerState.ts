@@ -1,4 +1,4 @@
-/* Which of the CAs of a profile issues (docs/decisions/rotation.md). */
+/* Which of the CAs of a profile issues (docs/contribute/decisions/rotation.md). */
 
 /** The states that the configuration gives to a CA in addition to the CA that issues. */
 export const otherStates = ["retired", "waiting"] as const

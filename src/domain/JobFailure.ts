@@ -3,7 +3,10 @@ import * as Schema from "effect/Schema"
 import type { Failure } from "../engine/queue/Outcome.ts"
 import { cut, queueFailures, rowOf, Words } from "../engine/queue/Outcome.ts"
 
-/* Why jobs fail. The failures come from the queue or from operations (docs/decisions/job-outcomes.md, "Failures"). */
+/*
+ * Why jobs fail. The failures come from the queue or from operations (docs/contribute/decisions/job-outcomes.md,
+ * "Failures").
+ */
 
 /** The profile is not served, or only another process serves it. */
 export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("ProfileNotServed", {
@@ -182,7 +185,7 @@ export const readFailure = (row: string | undefined): JobFailure | undefined => 
 /**
  * Returns the text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store
  * failures that this version does not know. A value that cannot be decoded is shown unchanged
- * (docs/decisions/compatibility.md, "Neighbours").
+ * (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 export const shown = (row: string): string =>
   Option.match(read(row), { onNone: () => row, onSome: ({ text }) => cut(text) })

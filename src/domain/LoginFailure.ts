@@ -1,6 +1,6 @@
 /*
- * How long a sign-in has to wait after several wrong passwords in a row (docs/decisions/admin.md, "Guesses"). NIST SP
- * 800-63B section 5.2.2 allows at most 100 such passwords, and suggests increasing waits.
+ * How long a sign-in has to wait after several wrong passwords in a row (docs/contribute/decisions/admin.md,
+ * "Guesses"). NIST SP 800-63B section 5.2.2 allows at most 100 such passwords, and suggests increasing waits.
  */
 
 /** The limit of a series of wrong passwords. After `most` wrong passwords, only one password a day is compared. */

@@ -1,4 +1,4 @@
-/* The events that the service reports to receivers of notifications (docs/decisions/notifications.md). */
+/* The events that the service reports to receivers of notifications (docs/contribute/decisions/notifications.md). */
 
 /** Events of a profile. */
 export const profileEvents = [

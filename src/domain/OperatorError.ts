@@ -2,7 +2,8 @@ import * as Data from "effect/Data"
 
 /*
  * The refusals for operators. They are the same in the API, in the panel and on the command line. `OperatorProblem.ts`
- * has one row for each refusal, with its code, its status and its sentence (docs/decisions/admin.md, "Errors").
+ * has one row for each refusal, with its code, its status and its sentence (docs/contribute/decisions/admin.md,
+ * "Errors").
  */
 
 /** The records that operators name by an id. */

@@ -2,7 +2,7 @@ import type { OperatorError } from "./OperatorError.ts"
 
 /**
  * The codes of the table below. Scripts depend on them, so a released code never changes
- * (docs/decisions/compatibility.md, "Each surface").
+ * (docs/contribute/decisions/compatibility.md, "Each surface").
  */
 export type OperatorCode =
   | "bad_request"
@@ -66,7 +66,10 @@ interface Row<E> {
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** One row for each refusal. If an error has no row, this does not compile (docs/decisions/admin.md, "Errors"). */
+/**
+ * One row for each refusal. If an error has no row, this does not compile (docs/contribute/decisions/admin.md,
+ * "Errors").
+ */
 const table = {
   BadRequest: {
     status: 400,

@@ -1,6 +1,6 @@
 /**
- * The roles of operators. Each role permits everything that the roles before it permit (docs/decisions/admin.md,
- * "Roles").
+ * The roles of operators. Each role permits everything that the roles before it permit
+ * (docs/contribute/decisions/admin.md, "Roles").
  */
 export const operatorRoles = ["viewer", "operator", "admin"] as const
 
@@ -10,7 +10,7 @@ const isOperatorRole = (text: string): text is OperatorRole => (operatorRoles as
 
 /**
  * Returns the role that a stored role means. A row without a role is older than roles, so it permits everything. A role
- * that only another version knows counts as the lowest role (docs/decisions/compatibility.md, "Neighbours").
+ * that only another version knows counts as the lowest role (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 export const roleRead = (stored: string | undefined): OperatorRole =>
   stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"

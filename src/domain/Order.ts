@@ -74,7 +74,7 @@ export type Lifetime = Pick<Order, "createdAt" | "expiresAt">
 
 /**
  * Returns when an order and its authorizations expire. This is the time that the client was told, even if the
- * configuration has changed since then (docs/decisions/data-model.md, "Expiry is kept").
+ * configuration has changed since then (docs/contribute/decisions/data-model.md, "Expiry is kept").
  */
 export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: number): number =>
   expiresAt ?? createdAt + validitySeconds

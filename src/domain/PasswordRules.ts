@@ -2,7 +2,10 @@ import * as Result from "effect/Result"
 import { commonPasswords } from "./CommonPasswords.ts"
 import { WeakPassword } from "./OperatorError.ts"
 
-/* The rules for a new password (docs/decisions/admin.md, "Passwords"). Stored passwords are never checked again. */
+/*
+ * The rules for a new password (docs/contribute/decisions/admin.md, "Passwords"). Stored passwords are never checked
+ * again.
+ */
 
 const fewestCharacters = 12
 const mostOctets = 1024

@@ -9,7 +9,8 @@ export interface Identifier {
 
 /**
  * A problem document (RFC 7807 and RFC 8555 section 6.7), as it is sent and as it is stored in `orders.error` and
- * `challenges.error`. A problem that is not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
+ * `challenges.error`. A problem that is not about ACME has no type (docs/contribute/decisions/acme-surface.md, "Problem
+ * types").
  */
 export interface ProblemDocument {
   readonly type?: string

@@ -6,7 +6,7 @@ import type { EventName } from "./words/Log.ts"
 
 /*
  * Describes how the log records each failure that a client or an operator receives. If several causes have the same
- * sentence, the record names the cause (docs/errors.md, "Causes").
+ * sentence, the record names the cause (docs/reference/errors.md, "Causes").
  */
 
 /** A cause of a failure, and the log record that distinguishes it from other causes. */

@@ -1,6 +1,9 @@
 import { encodeBase32 } from "../crypto/Base32.ts"
 
-/* A recovery code lets an operator in once without the authenticator (docs/decisions/admin.md, "Second factor"). */
+/*
+ * A recovery code lets an operator in once without the authenticator (docs/contribute/decisions/admin.md, "Second
+ * factor").
+ */
 
 const form = /^[A-Z2-7]{10}$/
 

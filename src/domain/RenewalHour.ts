@@ -1,4 +1,4 @@
-/* In which hour the renewal window of a certificate begins, if windows are spread by load (docs/renewal.md). */
+/* In which hour the renewal window of a certificate begins, if windows are spread by load (docs/clients/renewal.md). */
 
 /** The length of a spread window, in seconds. */
 export const hourSeconds = 3600

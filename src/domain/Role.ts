@@ -3,7 +3,10 @@ import * as Result from "effect/Result"
 /** Every role, in the order in which they are listed. */
 export const everyRole = ["acme", "admin", "worker"] as const
 
-/** What a process does: serve ACME clients, serve operators, or run jobs (docs/decisions/process.md, "Roles"). */
+/**
+ * What a process does: serve ACME clients, serve operators, or run jobs (docs/contribute/decisions/process.md,
+ * "Roles").
+ */
 export type Role = (typeof everyRole)[number]
 
 /** The roles of one process. */

@@ -33,9 +33,9 @@ export type ValidationReason =
 
 /**
  * What went wrong in a validation. This is only for operators: if a client received the addresses, it could use the
- * service to look up names (docs/decisions/clients.md, "A refusal names what is wrong"). `detail` names what was queried
- * or connected to. It never contains a token, a key authorization or a part of a body. `reason` is a
- * {@link ValidationReason}, or a word that a newer version has added.
+ * service to look up names (docs/contribute/decisions/clients.md, "A refusal names what is wrong"). `detail` names what
+ * was queried or connected to. It never contains a token, a key authorization or a part of a body. `reason` is a {@link
+ * ValidationReason}, or a word that a newer version has added.
  */
 export interface ValidationCause {
   readonly reason: string

@@ -9,7 +9,7 @@ import * as expiring from "../store/orders/ExpiringRows.ts"
 
 /*
  * Reads the certificates that expire in a window of time, and finds out which of these certificates were replaced
- * (docs/decisions/expiring.md).
+ * (docs/contribute/decisions/expiring.md).
  */
 
 /** The number of certificates on a page, unless a caller needs fewer. */

@@ -9,7 +9,10 @@ import type { Change } from "../store/Acknowledged.ts"
 import * as acknowledged from "../store/Acknowledged.ts"
 import * as audit from "../store/AuditRows.ts"
 
-/* Reports changes that this process has committed but the database has lost (docs/decisions/lost-changes.md). */
+/*
+ * Reports changes that this process has committed but the database has lost
+ * (docs/contribute/decisions/lost-changes.md).
+ */
 
 /** A row of the trail lists at most this many ids of each kind. The log has all of them. */
 const mostIds = 50

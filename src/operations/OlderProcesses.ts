@@ -3,7 +3,10 @@ import { lacking } from "../engine/queue/Lacking.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { certificateKinds } from "../settings/CertificateKinds.ts"
 
-/* What must not be used while a process of an older version runs (docs/decisions/compatibility.md, "Neighbours"). */
+/*
+ * What must not be used while a process of an older version runs (docs/contribute/decisions/compatibility.md,
+ * "Neighbours").
+ */
 
 /**
  * The words that this version writes into its row of `workers`: kinds of certificates, scopes of credentials, and blocks

@@ -10,7 +10,7 @@ import { Signers } from "../services/signing/Signer.ts"
 import * as states from "../store/ProfileStateRows.ts"
 import * as compromised from "../store/revocation/CompromisedIssuers.ts"
 
-/* Finds profiles for which no worker can sign (docs/decisions/degraded-profiles.md). */
+/* Finds profiles for which no worker can sign (docs/contribute/decisions/degraded-profiles.md). */
 
 /**
  * How recently, in seconds, a worker must have been seen. Reports of workers that were last seen earlier do not count.

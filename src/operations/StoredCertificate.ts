@@ -5,7 +5,7 @@ import type { Unreadable } from "../engine/sql/Unreadable.ts"
 
 /*
  * Certificates as orders store them. A certificate that cannot be read is not treated like a missing certificate
- * (docs/decisions/unreadable-rows.md).
+ * (docs/contribute/decisions/unreadable-rows.md).
  */
 
 /**

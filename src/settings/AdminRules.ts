@@ -3,7 +3,7 @@ import { isLoopbackHost, parseBindAddress } from "../engine/net/SocketAddress.ts
 import type { Finding, Subject } from "./Finding.ts"
 import { adminFilterFindings } from "./PolicyRules.ts"
 
-/* The rules for `[admin]` (docs/decisions/admin.md, "Configuration"). */
+/* The rules for `[admin]` (docs/contribute/decisions/admin.md, "Configuration"). */
 
 /**
  * The types of checks that can be used here: those that need no order, because the requests of operators have no order.

@@ -8,7 +8,7 @@ type ReadProfile = Read["profiles"][string]
 
 /**
  * One profile, in which every inherited value is filled in. The names of its members are the keys in
- * docs/configuration.md, "Reference". Durations are integers in the unit with which the name of the key ends.
+ * docs/reference/configuration.md, "Reference". Durations are integers in the unit with which the name of the key ends.
  */
 export interface ProfileConfig extends ReadProfile {
   readonly name: string

@@ -1,7 +1,7 @@
 import { isLoopbackHost } from "../engine/net/SocketAddress.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/* The rules for the receivers of the audit trail (docs/decisions/audit-push.md). */
+/* The rules for the receivers of the audit trail (docs/contribute/decisions/audit-push.md). */
 
 const clientPair = ({ config: { audit: { syslog } } }: Subject): ReadonlyArray<Finding> => {
   const [cert, key] = ["audit.syslog.cert_path", "audit.syslog.key_path"]

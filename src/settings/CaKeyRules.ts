@@ -3,7 +3,7 @@ import type { ProfileConfig } from "./AppConfig.ts"
 import { absolute } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/* The rules about where the key of a CA is (docs/decisions/ca-keys.md). */
+/* The rules about where the key of a CA is (docs/contribute/decisions/ca-keys.md). */
 
 type LocalCa = ProfileConfig["signer"]["local_ca"]
 type OtherCa = LocalCa["others"][string]

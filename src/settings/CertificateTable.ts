@@ -14,7 +14,7 @@ import {
   usage
 } from "./CertificateForms.ts"
 
-/* The keys of kinds of certificates. docs/kinds.md explains how these keys work together. */
+/* The keys of kinds of certificates. docs/configure/kinds.md explains how these keys work together. */
 
 const rule = "1 to 32 lower-case letters, digits and hyphens"
 

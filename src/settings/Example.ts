@@ -160,7 +160,7 @@ allow_loopback = true
 port = ${http_01_port}
 
 [admin]
-# The panel, at http://localhost:3001/ui/. Only this machine can reach it; docs/admin.md says how to serve it to others.
+# The panel, at http://localhost:3001/ui/. Only this machine can reach it; docs/operate/operators.md says how to serve it to others.
 enabled = true
 bind_address = "127.0.0.1:3001"
 base_url = "http://localhost:3001"

@@ -61,8 +61,8 @@ const ofProfile = /^profiles\.(?<name>[^.]+)\.(?<key>.+)$/
 
 /**
  * Returns a function that says whether a process with these roles uses a key, named as it was written
- * (docs/decisions/configuration.md, "What is off"). A process-wide key is used if any profile that inherits the key
- * uses it.
+ * (docs/contribute/decisions/configuration.md, "What is off"). A process-wide key is used if any profile that inherits
+ * the key uses it.
  */
 export const makeInUse = (
   config: Config,

@@ -124,7 +124,7 @@ const resolve = Effect.fnUntraced(function*(
  * Reads and resolves the configuration. The file is `config.toml` in `cwd`, or the file that ACME_SVC_CONFIG names (the
  * extension is optional, and an empty value names no file). The environment overrides the file. A missing file is no
  * fault. An unreadable file is a fault, which is reported together with all faults of the environment
- * (docs/configuration.md, "Where values come from").
+ * (docs/reference/configuration.md, "Where values come from").
  */
 export const loadConfig = Effect.fn("Config.load")((surroundings: Surroundings) =>
   Effect.flatMap(readSources(surroundings), resolve)
@@ -147,8 +147,8 @@ const remarkOn = ({ filePresent, path }: Read, { isFileRead }: Readable, section
 
 /**
  * Loads the configuration like {@link loadConfig}. But if the configuration is refused and the needed section has no
- * fault, the readable part of the configuration is used (docs/decisions/configuration.md, "Commands that need the
- * database alone").
+ * fault, the readable part of the configuration is used (docs/contribute/decisions/configuration.md, "Commands that
+ * need the database alone").
  */
 export const loadSection = Effect.fn("Config.loadSection")(function*(
   surroundings: Surroundings,

@@ -18,7 +18,7 @@ import {
 import { anyText, form, headerName, orEmpty, path } from "../engine/config/ValueForm.ts"
 import { hiddenIn } from "../engine/HiddenText.ts"
 
-/** The sections about notifications. docs/notifications.md explains how their keys work together. */
+/** The sections about notifications. docs/configure/notifications.md explains how their keys work together. */
 
 const pattern = /^[a-z0-9-]+$/
 

@@ -5,7 +5,7 @@ import { caKeyOf, inTable } from "./CaKeyRules.ts"
 import { absolute } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/* The rules about several CAs of one profile (docs/decisions/rotation.md). */
+/* The rules about several CAs of one profile (docs/contribute/decisions/rotation.md). */
 
 type OtherCa = ProfileConfig["signer"]["local_ca"]["others"][string]
 

@@ -26,7 +26,7 @@ import {
   serviceUrl
 } from "../engine/config/ValueForm.ts"
 
-/** The sections of the filter and the inventory. docs/policy.md explains how their keys work together. */
+/** The sections of the filter and the inventory. docs/configure/policy.md explains how their keys work together. */
 
 /** The name of a check or rule. */
 const entryName = form(

@@ -24,8 +24,8 @@ const sectionText = (heading: string, group: ReadonlyArray<Section>): string => 
 }
 
 /**
- * Returns the reference of all keys as Markdown, with one table for each first part of a key. `docs/configuration.md`
- * contains the text verbatim, and a test checks this. To see it: `node -e
+ * Returns the reference of all keys as Markdown, with one table for each first part of a key.
+ * `docs/reference/configuration.md` contains the text verbatim, and a test checks this. To see it: `node -e
  * 'import("./src/settings/Reference.ts").then((m) => process.stdout.write(m.renderReference()))'`.
  */
 export const renderReference = (): string => {

@@ -56,7 +56,7 @@ export interface Resolved {
   readonly sources: ReadonlyMap<string, Source>
   /**
    * The faults in sections that are off, and in keys that only other roles use. A key with such a fault has its default
-   * (docs/decisions/configuration.md, "What is off").
+   * (docs/contribute/decisions/configuration.md, "What is off").
    */
   readonly ignored: ReadonlyArray<Fault>
 }
@@ -168,8 +168,8 @@ const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> 
 
 /**
  * Resolves the sources: first the defaults, the file and the environment, then the inheritance of profiles, then the
- * rules. The failure lists every fault of every source (docs/decisions/configuration.md, "Layers first, profiles
- * second"). Faults of keys that are not used refuse nothing.
+ * rules. The failure lists every fault of every source (docs/contribute/decisions/configuration.md, "Layers first,
+ * profiles second"). Faults of keys that are not used refuse nothing.
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
   const file = fileOf(sources)

@@ -33,7 +33,9 @@ const standbys = ({ config: { database } }: Subject): ReadonlyArray<Finding> =>
     involves: ["database.read_url", "database.url"]
   }]
 
-/** Refuses several processes where they would gain nothing or lose connections (docs/decisions/processes.md). */
+/**
+ * Refuses several processes where they would gain nothing or lose connections (docs/contribute/decisions/processes.md).
+ */
 const processes = ({ config: { database, server } }: Subject): ReadonlyArray<Finding> => {
   const [key, { processes, reuse_port }] = ["server.processes", server]
   if (processes === 1) return []
@@ -173,8 +175,8 @@ const sharing = (
 }
 
 /**
- * Checks that profiles with the same CA key have equal sections, because they share one CA (docs/decisions/local-ca.md,
- * "Loading").
+ * Checks that profiles with the same CA key have equal sections, because they share one CA
+ * (docs/contribute/decisions/local-ca.md, "Loading").
  */
 const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {

@@ -38,7 +38,7 @@ import {
 import { isLoopbackHost } from "../engine/net/SocketAddress.ts"
 import { aliasName, contactUri, hmacKey } from "./AcmeForms.ts"
 
-/* The keys of signers. docs/signers.md explains how these keys work together. */
+/* The keys of signers. docs/configure/signers.md explains how these keys work together. */
 
 /** A URL in which `{issuer}` stands for the id of a CA. */
 const issuerUrl: Form = {
@@ -140,7 +140,7 @@ const caNames: Names = {
   fault: caNameFault
 }
 
-/** A CA in addition to the CA that issues (docs/decisions/rotation.md). */
+/** A CA in addition to the CA that issues (docs/contribute/decisions/rotation.md). */
 const other = Schema.Struct({
   cert_path: text("", orEmpty(path), "Certificate of the CA, PEM, followed by its chain. Required."),
   key_source,

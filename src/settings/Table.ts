@@ -44,7 +44,7 @@ import { signer } from "./SignerTable.ts"
 /**
  * The keys of the service, each with its default, range and meaning. A key in this table is automatically read from the
  * file and the environment, checked, inherited by profiles, typed in `Config`, and written to the example and the
- * reference (docs/decisions/configuration.md, "One table of keys").
+ * reference (docs/contribute/decisions/configuration.md, "One table of keys").
  */
 
 const deniedByDefault = [

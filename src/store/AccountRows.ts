@@ -158,7 +158,7 @@ export const deactivate = (profile: string, id: AccountId) => first(deactivateSt
 
 /**
  * Locks an account. A transaction must take this lock before it locks the row of any order
- * (docs/decisions/data-model.md, "Order of locks").
+ * (docs/contribute/decisions/data-model.md, "Order of locks").
  */
 export const lock = (id: AccountId) => lockRow("accounts", id)
 

@@ -9,7 +9,7 @@ import { currentSeconds } from "../engine/Time.ts"
 
 /*
  * Remembers what this process has committed in the last few minutes. If the database has gone back to an older state,
- * some of these changes are missing from it (docs/decisions/lost-changes.md).
+ * some of these changes are missing from it (docs/contribute/decisions/lost-changes.md).
  */
 
 /** A committed change: a new account, a new order, or a new row of the audit trail. */

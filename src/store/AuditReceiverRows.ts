@@ -5,7 +5,7 @@ import { all, first, partitioned, run } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 import { auditRecord } from "./AuditSearch.ts"
 
-/* How far each receiver of the audit trail is, and the rows that it gets (docs/decisions/audit-push.md). */
+/* How far each receiver of the audit trail is, and the rows that it gets (docs/contribute/decisions/audit-push.md). */
 
 const receiver = {
   name: text<ReceiverName>(),

@@ -6,7 +6,10 @@ import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { all, first } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 
-/* The links of the chain of the audit trail (docs/decisions/audit-chain.md). `ChainedRows.ts` reads the rows. */
+/*
+ * The links of the chain of the audit trail (docs/contribute/decisions/audit-chain.md). `ChainedRows.ts` reads the
+ * rows.
+ */
 
 const link = {
   sequence: int,

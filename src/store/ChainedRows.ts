@@ -7,7 +7,7 @@ import { Database } from "../engine/sql/Database.ts"
 import { all, first, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
-/* The rows of the audit trail, as the chain reads them (docs/decisions/audit-chain.md). */
+/* The rows of the audit trail, as the chain reads them (docs/contribute/decisions/audit-chain.md). */
 
 /**
  * A value as text, whatever its type. The service writes only texts. A value of another type, which somebody else has

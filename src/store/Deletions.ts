@@ -11,7 +11,7 @@ import { unissued } from "./orders/Unissued.ts"
 
 /**
  * Returns the SQL condition that the certificate of an order is live: it was issued, is not revoked, and is not known
- * to have expired (docs/eab.md).
+ * to have expired (docs/configure/credentials.md).
  */
 const live = (order: string): string =>
   `${order}.certificate IS NOT NULL AND ${order}.revoked_at IS NULL

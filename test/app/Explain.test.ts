@@ -22,7 +22,10 @@ describe("explain", () => {
     assert.match(out, /^level +error$/m)
     assert.match(out, /^target +acme_svc\.job$/m)
     assert.match(out, /^fields +kind, job_id, attempts, error$/m)
-    assert.match(out, /^see +docs\/operate\/runbooks\/issuance-fails\.md, docs\/log-events\.md#job_run_abandoned$/m)
+    assert.match(
+      out,
+      /^see +docs\/operate\/runbooks\/issuance-fails\.md, docs\/reference\/log-events\.md#job_run_abandoned$/m
+    )
   })
 
   it("says of a success that nothing has to be done", async () => {

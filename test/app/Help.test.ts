@@ -11,7 +11,7 @@ import { unpainted } from "../../src/surfaces/cli/Paint.ts"
 import { committed } from "../support/Committed.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
-/* The help, the parser and docs/cli.md are made from one tree, so that all of them agree. */
+/* The help, the parser and docs/reference/cli.md are made from one tree, so that all of them agree. */
 
 const root = await Effect.runPromise(whole)
 const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]
@@ -20,7 +20,7 @@ const leaves = leavesOf(root)
 const place = freshPlace(null)
 const ends = (...words: ReadonlyArray<string>) => Effect.runPromise(place.run(words))
 const at = (columns: number | undefined): View => ({ columns, isTerminal: true, paint: unpainted, utc: false, now: 0 })
-const document = committed("docs/cli.md")
+const document = committed("docs/reference/cli.md")
 
 const nameOf = ({ path }: CommandNode) => path.join(" ")
 const each = (nodes: ReadonlyArray<CommandNode>) => nodes.map((node) => ({ name: nameOf(node), node }))
@@ -44,7 +44,7 @@ describe.each(each(leaves))("$name", ({ node }) => {
     for (const flag of [...node.flags, ...node.args]) assert.match(flag.text, /^\S.*\.$/, flag.name)
   })
 
-  it("is in docs/cli.md with every flag and argument", () => {
+  it("is in docs/reference/cli.md with every flag and argument", () => {
     const [, part = ""] = document.split(`\n#### ${node.path.slice(1).join(" ")}\n`)
     const [own = ""] = part.split(/\n###/)
     for (const { name } of [...node.flags, ...node.args]) assert.include(own, `${name.replaceAll("<", "\\<")}\``)

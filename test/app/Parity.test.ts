@@ -21,7 +21,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 /*
  * Every act that operators can perform over the API, in the panel and on the command line. Each way leaves the same
  * rows of the trail and the same records of the log, except for who acted and by which way
- * (docs/decisions/audit-rows.md, "Vocabulary").
+ * (docs/contribute/decisions/audit-rows.md, "Vocabulary").
  */
 
 describe.each(databases)("an act of operators on $name", (backend) => {

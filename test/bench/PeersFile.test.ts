@@ -149,7 +149,7 @@ describe("a file of peers", () => {
   })
 
   it("has every key in the document, with its default and its purpose", () => {
-    const rows = text("docs/bench.md").split("\n").map((line) => line.replaceAll(/ +/g, " "))
+    const rows = text("docs/contribute/bench.md").split("\n").map((line) => line.replaceAll(/ +/g, " "))
     for (const { facts, path } of declaredKeys(peersTable)) {
       const initial = Array.isArray(facts.default)
         ? "[]"

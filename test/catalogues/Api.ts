@@ -144,7 +144,7 @@ const routePart = (method: string, path: string, operation: Operation): string =
   ].join("\n\n")
 }
 
-/** Returns the reference of `docs/api-reference.md`: every route and every object of the OpenAPI document. */
+/** Returns the reference of `docs/reference/api-reference.md`: every route and every object of the OpenAPI document. */
 export const renderApi = (): string =>
   [
     "## Routes",

@@ -7,10 +7,10 @@ import { renderRoles } from "./Roles.ts"
 
 /** The documents that contain a catalogue made from the code, each with the function that makes it. */
 export const catalogues: { readonly [document: string]: () => string } = {
-  "docs/api-reference.md": renderApi,
-  "docs/api-roles.md": renderRoles,
-  "docs/cli.md": renderCommands,
-  "docs/clients.md": renderClients,
-  "docs/errors.md": renderProblems,
-  "docs/log-events.md": renderEvents
+  "docs/reference/api-reference.md": renderApi,
+  "docs/reference/api-roles.md": renderRoles,
+  "docs/reference/cli.md": renderCommands,
+  "docs/clients/README.md": renderClients,
+  "docs/reference/errors.md": renderProblems,
+  "docs/reference/log-events.md": renderEvents
 }

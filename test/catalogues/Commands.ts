@@ -39,8 +39,8 @@ const commandPart = (node: CommandNode): string =>
   ].join("\n\n")
 
 /**
- * Returns the command line for `docs/cli.md`: every command with its flags, from the tree that the parser and the help
- * use.
+ * Returns the command line for `docs/reference/cli.md`: every command with its flags, from the tree that the parser and
+ * the help use.
  */
 export const renderCommands = (): string =>
   [

@@ -4,14 +4,11 @@ import { events } from "../../src/domain/words/Log.ts"
 import { saidOfEvent } from "../../src/domain/words/meanings/EventMeanings.ts"
 import type { Declaration } from "../../src/engine/telemetry/Declaration.ts"
 import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
-import { prose, tableOf } from "./Markdown.ts"
+import { linked, prose, tableOf } from "./Markdown.ts"
 
 const byName = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number => one < other ? -1 : 1
 
 const declared: ReadonlyArray<[string, Declaration]> = Object.entries<Declaration>(events).toSorted(byName)
-
-/** Returns a link to a page of `docs`. */
-const linked = (path: string): string => `[${path}](${path})`
 
 const eventPart = ([name, { fields: own, level, outcome }]: readonly [string, Declaration]): string => {
   const { meaning, page, remedy } = saidOfEvent(name as EventName)
@@ -47,7 +44,7 @@ const fieldTable = (): string =>
   )
 
 /**
- * Returns the catalogue of `docs/log-events.md`: every record that the service can write, and every field that a record
- * may have.
+ * Returns the catalogue of `docs/reference/log-events.md`: every record that the service can write, and every field
+ * that a record may have.
  */
 export const renderEvents = (): string => [...eventParts(), "### Fields", fieldTable()].join("\n\n")

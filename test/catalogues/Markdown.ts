@@ -3,12 +3,15 @@ const end = "<!-- dprint-ignore-end -->"
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "\\<")
 
+/** Returns a link to a page of `docs`, from a document in a folder of `docs`. */
+export const linked = (page: string): string => `[docs/${page}](../${page})`
+
 /**
- * Returns a sentence in Markdown. A path of a document becomes a link, from a document in `docs`. A sentence in
- * Markdown may begin with `<` only in backticks.
+ * Returns a sentence in Markdown. A path of a document becomes a link, from a document in a folder of `docs`. A
+ * sentence in Markdown may begin with `<` only in backticks.
  */
 export const prose = (text: string): string =>
-  text.replaceAll(/\bdocs\/([\w./-]+\w)/g, (_, path: string) => `[${path}](${path})`)
+  text.replaceAll(/\bdocs\/([\w./-]+\w)/g, (_, path: string) => linked(path))
 
 /** Returns a table in Markdown, whatever its cells contain. */
 export const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>

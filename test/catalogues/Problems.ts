@@ -9,7 +9,7 @@ import type { Meaning } from "../../src/domain/words/meanings/Meaning.ts"
 import { problemMeanings } from "../../src/domain/words/meanings/ProblemMeanings.ts"
 import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
-import { prose, tableOf } from "./Markdown.ts"
+import { linked, prose, tableOf } from "./Markdown.ts"
 
 /** Stands for a sentence that is written where the failure is made. */
 const ownWords = "…"
@@ -103,13 +103,13 @@ const renderMeanings = (head: string, meanings: { readonly [word: string]: Meani
       word,
       meaning,
       prose(remedy),
-      page === undefined ? "" : `[${page}](${page})`
+      page === undefined ? "" : linked(page)
     ])
   )
 
 /**
- * Returns the catalogue of `docs/errors.md`: every problem document that a client can get as an answer or find in an
- * order or a challenge, the causes, and what each type and each code means.
+ * Returns the catalogue of `docs/reference/errors.md`: every problem document that a client can get as an answer or
+ * find in an order or a challenge, the causes, and what each type and each code means.
  */
 export const renderProblems = (): string =>
   [

@@ -2,8 +2,8 @@ import { cellOf, routes, senders } from "../support/Roles.ts"
 import { tableOf } from "./Markdown.ts"
 
 /**
- * Returns the table of `docs/api-roles.md`: every route, and the answer of the checks before it for each kind of
- * caller.
+ * Returns the table of `docs/reference/api-roles.md`: every route, and the answer of the checks before it for each kind
+ * of caller.
  */
 export const renderRoles = (): string =>
   tableOf(

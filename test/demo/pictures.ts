@@ -4,8 +4,8 @@ import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Brows
 import { startDemo } from "./Demo.ts"
 
 /*
- * `npm run pictures` takes the pictures of docs/panel.md from a demo, each in light and dark colours. `--to` names a
- * different folder.
+ * `npm run pictures` takes the pictures of docs/start/panel.md from a demo, each in light and dark colours. `--to`
+ * names a different folder.
  */
 
 const [, to] = /^--to=(.+)$/.exec(process.argv[2] ?? "") ?? []

@@ -6,7 +6,7 @@ import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-describe("docs/backup.md", () => {
+describe("docs/operate/backup-and-restore.md", () => {
   let place: Place
   let serving: Serving
   beforeAll(async () => {

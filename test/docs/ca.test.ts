@@ -24,11 +24,11 @@ const masked = (text: string): string =>
     .replaceAll(/acme-svc \d+\.\d+\.\d+\S*/g, "VERSION")
     .trimEnd()
 
-describe("docs/ca.md", () => {
+describe("docs/configure/authorities.md", () => {
   it("has a ceremony on one machine, and its transcript", async () => {
     const place = await machine(config)
     const said = await place.succeed("caInit")
-    const [transcript = ""] = bodiesOf("docs/ca.md", "text")
+    const [transcript = ""] = bodiesOf("docs/configure/authorities.md", "text")
     assert.strictEqual(masked(said.replaceAll(place.directory, "/var/lib/acme-svc")), masked(transcript))
     assert.strictEqual(readFileSync(place.at("root/transcript.txt"), "utf8"), said)
     assert.match(await place.succeed("caTestSign"), /^result +signed and verified; nothing was stored$/m)

@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { builtServer } from "../support/Databases.ts"
 import { hasRunLinesOf, Place } from "../support/Place.ts"
 
-describe("docs/campaigns.md", () => {
+describe("docs/configure/campaigns.md", () => {
   it("has commands that start, show, pause, resume, end and confirm a campaign", async () => {
     await builtServer()
     const place = await Place.make()

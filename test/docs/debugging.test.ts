@@ -11,7 +11,7 @@ import type { Serving } from "../support/Place.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 import { freePort } from "../support/Ports.ts"
 
-describe("docs/debugging.md", () => {
+describe("docs/operate/debugging.md", () => {
   let place: Place
   let serving: Serving
   let inspectorPort: number

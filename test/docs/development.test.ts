@@ -11,7 +11,7 @@ import { cloneInto, hasRunLinesOf, Place, settled } from "../support/Place.ts"
 /* The commands of the documents for developers of the service. */
 
 describe.runIf(isFull)("the documents for developers", () => {
-  it("install with docs/operations.md what the service needs and nothing more", async () => {
+  it("install with docs/operate/service.md what the service needs and nothing more", async () => {
     await builtServer()
     const installed = await Place.make()
     for (const entry of ["package.json", "package-lock.json", ".npmrc", "runtime", "dist", "migrations"]) {
@@ -58,19 +58,21 @@ describe.runIf(isFull)("the documents for developers", () => {
     await serving.stop()
   })
 
-  it("make every picture of docs/panel.md with npm run pictures", async () => {
+  it("make every picture of docs/start/panel.md with npm run pictures", async () => {
     const place = await Place.make()
     cloneInto(place)
     rmSync(place.at("docs/pictures"), { recursive: true })
     await place.succeed("pictures")
-    const shown = [...text("docs/panel.md").matchAll(/\(pictures\/([\w-]+\.png)\)/g)].map(([, name = ""]) => name)
+    const shown = [...text("docs/start/panel.md").matchAll(/\(\.\.\/pictures\/([\w-]+\.png)\)/g)].map(([, name = ""]) =>
+      name
+    )
     assert.sameMembers(readdirSync(place.at("docs/pictures")), shown)
   })
 
-  it("generate docs/cli.md, docs/errors.md and docs/log-events.md again from only the code", async () => {
+  it("generate docs/reference/cli.md, docs/reference/errors.md and docs/reference/log-events.md again from only the code", async () => {
     const place = await Place.make()
     cloneInto(place)
-    const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
+    const written = ["docs/reference/cli.md", "docs/reference/errors.md", "docs/reference/log-events.md"]
     for (const document of written) {
       const emptied = text(document).replace(/(?<=dprint-ignore-start -->).*(?=<!-- dprint-ignore-end)/s, "\n")
       assert.isBelow(emptied.length, text(document).length)

@@ -12,11 +12,11 @@ import { client } from "../support/Installed.ts"
 import type { Serving } from "../support/Place.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
-describe("the table of restrictions in docs/eab.md", () => {
+describe("the table of restrictions in docs/configure/credentials.md", () => {
   it("has each flag that sets one, and a value only for a flag that takes one", async () => {
     const leaves = leavesOf(await Effect.runPromise(whole))
     const set = leaves.find(({ path }) => path.join(" ").endsWith("eab set")) ?? assert.fail("no such command")
-    const document = readFileSync(join(import.meta.dirname, "../../docs/eab.md"), "utf8")
+    const document = readFileSync(join(import.meta.dirname, "../../docs/configure/credentials.md"), "utf8")
     const [, section = ""] = document.split("## What a credential may ask for")
     const rows = section.split("\n## ")[0]?.matchAll(/^\| `(--[\w-]+)( \w+)?` +\|/gm) ?? []
     const flags = set.flags.filter(({ name }) => !["--clear", "--json"].includes(name))
@@ -27,14 +27,14 @@ describe("the table of restrictions in docs/eab.md", () => {
   })
 })
 
-describe("docs/eab.md", () => {
+describe("docs/configure/credentials.md", () => {
   let place: Place
   let serving: Serving
   beforeAll(async () => {
     await builtServer()
     place = await Place.make()
     await place.succeed("init")
-    const [turnedOn = ""] = bodiesOf("docs/eab.md", "toml")
+    const [turnedOn = ""] = bodiesOf("docs/configure/credentials.md", "toml")
     appendFileSync(place.at("config.toml"), `\n${turnedOn}`)
     serving = await place.serve("serve", settled)
   })

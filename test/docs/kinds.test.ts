@@ -7,12 +7,12 @@ import { builtServer } from "../support/Databases.ts"
 import { bodiesOf } from "../support/Documents.ts"
 import { hasRunLinesOf, Place } from "../support/Place.ts"
 
-describe("docs/kinds.md", () => {
+describe("docs/configure/kinds.md", () => {
   it.each([
     ["mail", ["default"], "default"],
     ["corp", ["default", "mutual", "server"], "server"]
   ])("has an example of the profile %s that the service accepts", (name, kinds, chosen) => {
-    const fileText = bodiesOf("docs/kinds.md", "toml").find((body) => body.includes(`[profiles.${name}.`))
+    const fileText = bodiesOf("docs/configure/kinds.md", "toml").find((body) => body.includes(`[profiles.${name}.`))
     const [profile] = accepted({ fileText }).config.profiles
     const found = profile === undefined ? assert.fail("no profile") : certificateKinds(profile)
     assert.deepStrictEqual([...found.byName.keys()].sort(), kinds)
@@ -22,7 +22,7 @@ describe("docs/kinds.md", () => {
   it("has commands that list kinds, try a CSR and find the orders of a kind", async () => {
     await builtServer()
     const place = await Place.make()
-    const example = bodiesOf("docs/kinds.md", "toml").find((body) => body.includes("[profiles.corp.")) ?? ""
+    const example = bodiesOf("docs/configure/kinds.md", "toml").find((body) => body.includes("[profiles.corp.")) ?? ""
     writeFileSync(place.at("config.toml"), example)
     writeFileSync(place.at("request.pem"), makeCsr({ names: ["www.example.org"] }).csr)
     await place.run("acme-svc init")

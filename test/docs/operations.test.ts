@@ -6,7 +6,7 @@ import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
 import { repository } from "../support/Documents.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
-describe("docs/operations.md", () => {
+describe("docs/operate/service.md", () => {
   let place: Place
   beforeAll(async () => {
     await builtServer()

@@ -12,14 +12,14 @@ import { minimalConfig, startServer } from "../support/Server.ts"
 import { watch } from "../support/Watchdog.ts"
 
 /*
- * Runs every command of docs/admin.md and then of docs/api.md, in their order, with one service. Only the port differs
- * from the documents.
+ * Runs every command of docs/operate/operators.md and then of docs/reference/api.md, in their order, with one service.
+ * Only the port differs from the documents.
  */
 
 const commandsOf = (document: string): ReadonlyArray<string> =>
   bodiesOf(document, "sh").flatMap((body) => body.split("\n")).filter((line) => line !== "")
 
-const [signIn = ""] = bodiesOf("docs/api.md", "json")
+const [signIn = ""] = bodiesOf("docs/reference/api.md", "json")
 const { password } = JSON.parse(signIn) as { readonly password: string }
 
 describe("the documents for operators", () => {
@@ -63,19 +63,25 @@ describe("the documents for operators", () => {
     return { code, said: `${stdout}${stderr}` }
   }
 
-  it.each(commandsOf("docs/admin.md"))("have in docs/admin.md the working command %s", async (command) => {
-    const { code, said } = await run(command)
-    assert.strictEqual(code, 0, said)
-  })
+  it.each(commandsOf("docs/operate/operators.md"))(
+    "have in docs/operate/operators.md the working command %s",
+    async (command) => {
+      const { code, said } = await run(command)
+      assert.strictEqual(code, 0, said)
+    }
+  )
 
-  it.each(commandsOf("docs/api.md"))("have in docs/api.md the working command %s", async (command) => {
-    if (!client.curl) return gateComesBack()
-    const { code, said } = await run(command)
-    assert.strictEqual(code, 0, said)
-    if (!command.startsWith("curl ") || /--(?:output|remote-name|request DELETE)\b/.test(command)) return
-    const answer: unknown = JSON.parse(said)
-    assert.isTrue(typeof answer === "object" && answer !== null && ("items" in answer || "hmacKey" in answer), said)
-  })
+  it.each(commandsOf("docs/reference/api.md"))(
+    "have in docs/reference/api.md the working command %s",
+    async (command) => {
+      if (!client.curl) return gateComesBack()
+      const { code, said } = await run(command)
+      assert.strictEqual(code, 0, said)
+      if (!command.startsWith("curl ") || /--(?:output|remote-name|request DELETE)\b/.test(command)) return
+      const answer: unknown = JSON.parse(said)
+      assert.isTrue(typeof answer === "object" && answer !== null && ("items" in answer || "hmacKey" in answer), said)
+    }
+  )
 
   it("create the files that they name", () => {
     if (!client.curl) return gateComesBack()
@@ -90,6 +96,6 @@ describe("the documents for operators", () => {
   })
 
   it("show the section [admin] with enabled = true", () => {
-    for (const body of bodiesOf("docs/admin.md", "toml")) assert.match(body, /^\[admin\]\nenabled = true\n/)
+    for (const body of bodiesOf("docs/operate/operators.md", "toml")) assert.match(body, /^\[admin\]\nenabled = true\n/)
   })
 })

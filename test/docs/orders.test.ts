@@ -8,11 +8,11 @@ import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 
 /* The documents for people who look for an order or a job. */
 
-describe("docs/challenges.md", () => {
+describe("docs/configure/challenges.md", () => {
   it("has an example that the service accepts", async () => {
     await builtServer()
     const place = await Place.make()
-    const [example = ""] = bodiesOf("docs/challenges.md", "toml")
+    const [example = ""] = bodiesOf("docs/configure/challenges.md", "toml")
     writeFileSync(place.at("config.toml"), `${example}\n[profiles.default]\n`)
     assert.match(await place.succeed("profiles"), /^default .* http-01, dns-01, tls-alpn-01/m)
   })
@@ -39,7 +39,7 @@ describe("docs/challenges.md", () => {
   })
 })
 
-describe("docs/jobs.md", () => {
+describe("docs/operate/jobs.md", () => {
   it("has commands that work on jobs and processes", async () => {
     const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)

@@ -3,7 +3,7 @@ import { client, gateComesBack } from "../support/Installed.ts"
 import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 
-describe("docs/renewal.md", () => {
+describe("docs/clients/renewal.md", () => {
   let place: Place
   let serving: Serving
   beforeAll(async () => {

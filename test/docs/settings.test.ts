@@ -8,8 +8,8 @@ import { hasRunLinesOf, Place } from "../support/Place.ts"
 
 /* The documents about sections of the configuration. */
 
-describe("docs/policy.md", () => {
-  const files = bodiesOf("docs/policy.md", "toml")
+describe("docs/configure/policy.md", () => {
+  const files = bodiesOf("docs/configure/policy.md", "toml")
   const [example = "", ...others] = files
   let place: Place
   beforeAll(async () => {
@@ -63,7 +63,7 @@ describe("docs/policy.md", () => {
   })
 })
 
-describe("docs/notifications.md", () => {
+describe("docs/configure/notifications.md", () => {
   it("has commands that send samples and report the answers", async () => {
     const place = await Place.make()
     await place.succeed("init")
@@ -93,11 +93,11 @@ describe("docs/notifications.md", () => {
     }))))
 })
 
-describe("docs/profiles.md", () => {
+describe("docs/configure/profiles.md", () => {
   it("has an example that the service accepts", async () => {
     await builtServer()
     const place = await Place.make()
-    const [example = ""] = bodiesOf("docs/profiles.md", "toml")
+    const [example = ""] = bodiesOf("docs/configure/profiles.md", "toml")
     writeFileSync(place.at("config.toml"), example)
     const shown = await place.succeed("profiles")
     assert.match(shown, /^lab .* bypassed/m)

@@ -8,7 +8,10 @@ import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 import type { PostgresCluster } from "../support/Postgres.ts"
 import { startPostgres } from "../support/Postgres.ts"
 
-/* The commands of docs/install.md, docs/operate/databases.md and README.md that make a configuration or a database. */
+/*
+ * The commands of docs/start/package.md, docs/operate/databases.md and README.md that make a configuration or a
+ * database.
+ */
 
 describe("the documents about a first configuration", () => {
   let cluster: PostgresCluster
@@ -25,7 +28,7 @@ describe("the documents about a first configuration", () => {
   afterAll(() => cluster?.stop())
 
   it("list every question that has no other before it", () => {
-    const [, table = ""] = /## What `setup` asks\n([^]*?)\n\nEach question/.exec(text("docs/install.md")) ?? []
+    const [, table = ""] = /## What `setup` asks\n([^]*?)\n\nEach question/.exec(text("docs/start/package.md")) ?? []
     const listed = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)
     assert.deepStrictEqual(listed, setupQuestions.filter(({ of }) => of === undefined).map(({ name }) => name))
     for (const { name, words = [] } of setupQuestions) {
@@ -54,7 +57,7 @@ describe("the documents about a first configuration", () => {
 
   it("answer the questions in a file", async () => {
     const place = await Place.make({})
-    const [answers = ""] = bodiesOf("docs/install.md", "toml")
+    const [answers = ""] = bodiesOf("docs/start/package.md", "toml")
     const here = answers.replaceAll("/var/lib/acme-svc", place.directory)
       .replace("postgres://postgres@db.example/postgres", administrator)
     writeFileSync(place.at("answers.toml"), `${here}\ndatabase_name = "answered"\n`)

@@ -10,8 +10,8 @@ import { hasBao, startBao } from "../support/OpenBao.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
 
-describe("docs/signers.md", () => {
-  it.each(bodiesOf("docs/signers.md", "toml"))(
+describe("docs/configure/signers.md", () => {
+  it.each(bodiesOf("docs/configure/signers.md", "toml"))(
     "has an example that the service accepts: %#",
     async (body) => {
       await builtServer()
@@ -24,7 +24,7 @@ describe("docs/signers.md", () => {
   it("has a command that encrypts the key of the CA, with which the CA then signs", async () => {
     await builtServer()
     const place = await Place.make()
-    const [body = ""] = bodiesOf("docs/signers.md", "toml")
+    const [body = ""] = bodiesOf("docs/configure/signers.md", "toml")
     writeFileSync(place.at("ca-passphrase"), "correct horse\n", { mode: 0o600 })
     writeFileSync(place.at("config.toml"), "[challenge]\nbypass = true\n[profiles.web]\n")
     await (await place.serve("serve", settled)).stop()
@@ -55,12 +55,12 @@ describe("docs/signers.md", () => {
         BAO_CACERT: bao.caPath,
         BAO_TOKEN: bao.rootToken
       })
-      const [policy = ""] = bodiesOf("docs/signers.md", "text").filter((body) => body.startsWith("path "))
+      const [policy = ""] = bodiesOf("docs/configure/signers.md", "text").filter((body) => body.startsWith("path "))
       writeFileSync(place.at("acme-svc.hcl"), policy)
       for (const line of ["baoEnable", "baoKey", "baoPolicy", "baoToken"] as const) await place.succeed(line)
       chmodSync(place.at("bao-token"), 0o600)
       copyFileSync(bao.caPath, place.at("bao-ca.pem"))
-      const [body = ""] = bodiesOf("docs/signers.md", "toml").filter((one) =>
+      const [body = ""] = bodiesOf("docs/configure/signers.md", "toml").filter((one) =>
         one.includes("[profiles.web.signer.local_ca.transit]")
       )
       const config = body.replace(/^address = .*$/m, `address = "${bao.address}"`)

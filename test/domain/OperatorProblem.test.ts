@@ -2,7 +2,10 @@ import { assert, describe, it } from "vitest"
 import { Busy, LiveCertificates, NoSuch, RateLimited, UnknownWord } from "../../src/domain/OperatorError.ts"
 import { isOperatorError, operatorCodes, operatorProblemOf } from "../../src/domain/OperatorProblem.ts"
 
-/* Scripts read the codes to decide what to do (docs/decisions/admin.md, "Errors"), so a change here breaks the API. */
+/*
+ * Scripts read the codes to decide what to do (docs/contribute/decisions/admin.md, "Errors"), so a change here breaks
+ * the API.
+ */
 const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [400, [
     "bad_request",

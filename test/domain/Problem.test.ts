@@ -43,7 +43,7 @@ const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   userActionRequired: [403]
 }
 
-/** The failures that have no type (docs/decisions/acme-surface.md, "Problem types"). */
+/** The failures that have no type (docs/contribute/decisions/acme-surface.md, "Problem types"). */
 const untyped: { readonly [tag: string]: number } = {
   UnsupportedMediaType: 415,
   ChallengeEnqueueFailed: 500,

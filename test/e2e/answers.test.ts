@@ -9,7 +9,10 @@ import type { HttpAnswer, HttpClient } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { open } from "../support/RawClient.ts"
 
-/* The headers that every answer has: RFC 8555 section 6.5, docs/decisions/acme-surface.md, "Layers of a request". */
+/*
+ * The headers that every answer has: RFC 8555 section 6.5, docs/contribute/decisions/acme-surface.md, "Layers of a
+ * request".
+ */
 
 let ground: Ground
 let http: HttpClient

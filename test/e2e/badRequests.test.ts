@@ -14,8 +14,8 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf } from "../support/Openssl.ts"
 
 /*
- * Every fault that a signed request can have, one at a time, and the answer to it (docs/attacks.md, "JWS";
- * docs/protocol.md, "Signed requests"). All requests go to one server.
+ * Every fault that a signed request can have, one at a time, and the answer to it (docs/contribute/attacks.md, "JWS";
+ * docs/reference/protocol.md, "Signed requests"). All requests go to one server.
  */
 
 let ground: Ground

@@ -21,7 +21,7 @@ import { runToEnd } from "../support/Server.ts"
 
 /*
  * The service does not tell clients and operators every cause in detail. For each cause, the log has the record that
- * docs/errors.md names.
+ * docs/reference/errors.md names.
  */
 
 let ground: Ground

@@ -9,7 +9,10 @@ import { verifyChain } from "../support/Openssl.ts"
 import type { Raw } from "../support/RawClient.ts"
 import { drip, open } from "../support/RawClient.ts"
 
-/* Tests slow heads, slow bodies, 5000 idle connections and similar attacks (docs/attacks.md, "HTTP surface"). */
+/*
+ * Tests slow heads, slow bodies, 5000 idle connections and similar attacks (docs/contribute/attacks.md, "HTTP
+ * surface").
+ */
 
 /**
  * Whether the connections use TLS. Most of the time, this test waits for time limits, which are the same over TLS, so

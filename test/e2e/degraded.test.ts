@@ -15,7 +15,7 @@ import { patienceMs } from "../support/Patience.ts"
 
 /*
  * A profile whose CA has expired or is missing is served but does not issue. The other profiles work as usual
- * (docs/decisions/degraded-profiles.md).
+ * (docs/contribute/decisions/degraded-profiles.md).
  */
 
 const config = `

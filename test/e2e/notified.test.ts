@@ -59,7 +59,7 @@ const sortedText = (value: unknown): string =>
       ? Object.fromEntries(Object.entries(one).toSorted(([name], [other]) => name < other ? -1 : 1))
       : one)
 
-/** Returns the variables of a program (docs/notifications.md, "Programs"). */
+/** Returns the variables of a program (docs/configure/notifications.md, "Programs"). */
 const variablesOf = (fields: Payload): Readonly<Record<string, string>> => {
   const { account_id, cert_serial, client_ip, hook, identifiers, order_id, profile } = fields
   const isCertificate = hook === "certificate_issued" || hook === "certificate_revoked"

@@ -69,8 +69,8 @@ describe.runIf(isFull)("every page of the panel", () => {
     windowOf(name).page.request.get(`${name === "new" ? empty.url : demo.url}${path}`, { maxRedirects: 0, headers })
 
   /**
-   * A session that lacks its second factor lives for five minutes (docs/decisions/admin.md, "Sign-in"), which is too
-   * short for all pages.
+   * A session that lacks its second factor lives for five minutes (docs/contribute/decisions/admin.md, "Sign-in"),
+   * which is too short for all pages.
    */
   let halfSince = -Infinity
   const keepHalf = async (): Promise<void> => {

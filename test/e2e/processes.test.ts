@@ -14,7 +14,7 @@ import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
 
-/* Tests a service that runs as several processes under a parent (docs/decisions/processes.md). */
+/* Tests a service that runs as several processes under a parent (docs/contribute/decisions/processes.md). */
 
 type Record = ReturnType<Server["records"]>[number]
 

@@ -7,8 +7,8 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 
 /*
- * The attacks of docs/attacks.md, "Orders and races", that need no second server. See twoServers.test.ts for the
- * others.
+ * The attacks of docs/contribute/attacks.md, "Orders and races", that need no second server. See twoServers.test.ts for
+ * the others.
  */
 
 describe.each(databases)("the service, with many requests at once, $name", ({ freshUrl }) => {

@@ -12,7 +12,8 @@ import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 
 /*
- * Tests what docs/operations.md says about a relay if only some files of the relay's account come back from a backup.
+ * Tests what docs/operate/service.md says about a relay if only some files of the relay's account come back from a
+ * backup.
  */
 
 describe("a relay's account", () => {

@@ -16,7 +16,7 @@ import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
 import { talk } from "../support/Talk.ts"
 
-/* A running process gets one configuration after another by SIGHUP (docs/decisions/process.md, "Reload"). */
+/* A running process gets one configuration after another by SIGHUP (docs/contribute/decisions/process.md, "Reload"). */
 
 interface Settings {
   readonly port: number

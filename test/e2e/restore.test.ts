@@ -13,8 +13,8 @@ import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
 /*
- * Tests what docs/backup.md says about a restored database: what the service does by itself, and what operators must
- * repeat.
+ * Tests what docs/operate/backup-and-restore.md says about a restored database: what the service does by itself, and
+ * what operators must repeat.
  */
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n`

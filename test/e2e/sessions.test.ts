@@ -12,8 +12,8 @@ import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
 /*
- * The formula of docs/planning.md, "Connections". PostgreSQL accepts exactly as many connections as the formula says
- * for the processes, and there are enough clients to fill the acme pools.
+ * The formula of docs/operate/sizing.md, "Connections". PostgreSQL accepts exactly as many connections as the formula
+ * says for the processes, and there are enough clients to fill the acme pools.
  */
 
 const roles: ReadonlyArray<Role> = ["worker", "worker", "acme", "acme", "admin"]
@@ -28,9 +28,9 @@ const sum = (nodes: number, pool: number, workers: number): number =>
 const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n`
 const startedBy = { worker: "job_runner_started", acme: "server_listening", admin: "admin_listening" } as const
 
-describe("docs/planning.md, \"Connections\"", () => {
+describe("docs/operate/sizing.md, \"Connections\"", () => {
   it("has the right sums", () => {
-    const document = text("docs/planning.md")
+    const document = text("docs/operate/sizing.md")
     assert.include(
       document,
       `nodes × database.pool_max + listening workers (${placesMost} at most) + superuser_reserved_connections (${reserved}) + commands and backups (10)`

@@ -8,7 +8,10 @@ import type { Site } from "./Site.ts"
 import type { Fault } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/* A campaign replaces certificates while other clients get theirs, and the service is killed (docs/campaigns.md). */
+/*
+ * A campaign replaces certificates while other clients get theirs, and the service is killed
+ * (docs/configure/campaigns.md).
+ */
 
 const profile = `${minimalConfig}[profiles.replaced.challenge]\nbypass = true\n`
 const mostClients = 200

@@ -59,7 +59,7 @@ export interface Load {
 const oddityOf = (answer: HttpAnswer, isHead: boolean): string | undefined => {
   if (answer.status < 500) return undefined
   const isProblem = /^application\/problem\+json\b/.test(answer.headers["content-type"] ?? "")
-  // The one failure whose problem has no type of its own (docs/protocol.md).
+  // The one failure whose problem has no type of its own (docs/reference/protocol.md).
   const isUnqueued = answer.text.includes("\"The validation could not be queued; ask again.\"")
   const isKnown = isHead || isUnqueued || answer.status === 503 || problemType(answer) === "serverInternal"
   return isProblem && isKnown ? undefined : `${answer.status} ${answer.text.slice(0, 200)}`

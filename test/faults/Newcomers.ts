@@ -10,8 +10,8 @@ import { siteOn, under } from "./Stage.ts"
 
 /*
  * Other clients keep a listener busy and fill its queue of connections. A new client must be served nevertheless
- * (docs/decisions/shares.md). Its wait includes the acceptance of the connection, the TLS handshake, and one small
- * answer.
+ * (docs/contribute/decisions/shares.md). Its wait includes the acceptance of the connection, the TLS handshake, and one
+ * small answer.
  */
 
 /**

@@ -12,7 +12,7 @@ import type { Site } from "./Site.ts"
 
 /*
  * Restrictions that an earlier version does not know: the scope of a credential, and a kind of certificates. Nothing may
- * be issued outside of them, whichever processes run (docs/decisions/compatibility.md, "Neighbours").
+ * be issued outside of them, whichever processes run (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 
 /** A configuration with a kind of certificates that an earlier version does not know. */

@@ -13,7 +13,7 @@ import type { Site } from "./Site.ts"
 import type { Fault } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/* A waiting CA takes over while clients get certificates (docs/decisions/rotation.md). */
+/* A waiting CA takes over while clients get certificates (docs/contribute/decisions/rotation.md). */
 
 const clients = 4
 /** Seconds from the configuration to the time at which the CA takes over, and from then until the load ends. */

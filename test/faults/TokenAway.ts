@@ -13,7 +13,7 @@ import { NotPossible, siteOn, under } from "./Stage.ts"
 
 /*
  * A CA whose key is in a PKCS#11 token takes over from one whose key is in a file. Then the token fails in several ways
- * while clients get certificates (docs/decisions/ca-keys.md).
+ * while clients get certificates (docs/contribute/decisions/ca-keys.md).
  */
 
 /** Seconds until the CA with the token takes over. */

@@ -13,7 +13,7 @@ import { hasPassed, tableOf } from "./Table.ts"
 
 /*
  * `npm run faults` kills, stops, disconnects and overloads processes of the built server while clients get
- * certificates. Then it checks everything that clients learned. See docs/faults.md.
+ * certificates. Then it checks everything that clients learned. See docs/contribute/faults.md.
  */
 
 /** How many faults run at a time. Most of the time they wait for time-outs or for periodic work. */

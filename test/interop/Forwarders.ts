@@ -63,8 +63,8 @@ const publish = async ({ relay: { server } }: Stage, token: string): Promise<voi
 
 /** Returns the line of the document with the values of this forwarder. */
 const documented = (port: number): string => {
-  const [, line] = /^(curl .*)$/m.exec(readFileSync(join(docs, "signers.md"), "utf8")) ?? []
-  if (line === undefined) throw new Error("docs/signers.md has no line for curl")
+  const [, line] = /^(curl .*)$/m.exec(readFileSync(join(docs, "configure/signers.md"), "utf8")) ?? []
+  if (line === undefined) throw new Error("docs/configure/signers.md has no line for curl")
   return line.replace("http://www.example.org/", `http://127.0.0.1:${port}/`)
 }
 

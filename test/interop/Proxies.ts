@@ -14,14 +14,14 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * The reverse proxies of docs/admin.md, in front of the listener of operators, each with the lines of the document
- * except for ports and files. Clients speak TLS to the proxy, from addresses of their own.
+ * The reverse proxies of docs/operate/operators.md, in front of the listener of operators, each with the lines of the
+ * document except for ports and files. Clients speak TLS to the proxy, from addresses of their own.
  */
 
 const name = "acme-admin.example.org"
 const origin = `https://${name}`
 const password = "Wrocław tramway, 4 stops"
-const document = readFileSync(resolve(import.meta.dirname, "../../docs/admin.md"), "utf8")
+const document = readFileSync(resolve(import.meta.dirname, "../../docs/operate/operators.md"), "utf8")
 
 /** The addresses of clients, none of which is an address of the proxy. Only a forged header contains the last one. */
 const [client, other, third, forged] = ["127.0.0.7", "127.0.0.8", "127.0.0.9", "203.0.113.9"] as const
@@ -34,7 +34,7 @@ const check: (holds: boolean, what: string) => asserts holds = (holds, what) => 
 const blockBehind = (words: string, language: string): string => {
   const at = document.indexOf(`\n${words}`)
   const [, block] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(at < 0 ? "" : document.slice(at)) ?? []
-  check(block !== undefined, `docs/admin.md has no block behind ${words}`)
+  check(block !== undefined, `docs/operate/operators.md has no block behind ${words}`)
   return block
 }
 

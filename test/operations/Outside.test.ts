@@ -25,8 +25,8 @@ import { useStore } from "../support/UseTests.ts"
 
 /*
  * A transaction contains only statements: while it is open, it never waits for a host, a program, a signature or a hash
- * (docs/architecture.md, "Choices that are not obvious"). In this test, each call to the outside records whether a
- * transaction is open, while certificates and operators are created and removed.
+ * (docs/contribute/architecture.md, "Choices that are not obvious"). In this test, each call to the outside records
+ * whether a transaction is open, while certificates and operators are created and removed.
  */
 
 const config = configOf(`[profiles.other.signer]

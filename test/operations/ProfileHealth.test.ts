@@ -9,7 +9,7 @@ import { databases } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 import { useStore } from "../support/UseTests.ts"
 
-/* Tests which profiles count as degraded in a process (docs/decisions/degraded-profiles.md). */
+/* Tests which profiles count as degraded in a process (docs/contribute/decisions/degraded-profiles.md). */
 
 describe.each(databases)("degraded profiles on $name", (backend) => {
   const { test } = useStore(backend, { layer: () => ProfileStates.layer })

@@ -27,7 +27,7 @@ import { useStore } from "../support/UseTests.ts"
 
 /*
  * A restore, a copy or a manual change may leave a row that cannot be decoded. The log must name the row, and
- * everything else must work as before (docs/decisions/unreadable-rows.md).
+ * everything else must work as before (docs/contribute/decisions/unreadable-rows.md).
  */
 
 const config = configOf(`

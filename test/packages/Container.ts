@@ -22,8 +22,8 @@ import { check } from "./Installation.ts"
 import { listsLibraries, listsRuntime, readBom } from "./Sbom.ts"
 
 /*
- * Builds the image, inspects it, and runs it as docs/container.md says. No registry is needed, and no container engine
- * either, since kernels may lack the controllers that engines need. The image runs in a mount namespace.
+ * Builds the image, inspects it, and runs it as docs/start/containers.md says. No registry is needed, and no container
+ * engine either, since kernels may lack the controllers that engines need. The image runs in a mount namespace.
  */
 
 const repository = resolve(import.meta.dirname, "../..")

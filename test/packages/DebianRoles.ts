@@ -51,9 +51,9 @@ const holdsToConfiguration = async (machine: Machine): Promise<void> => {
 }
 
 /**
- * Checks what docs/decisions/process.md, "Start" says: systemd evaluates only the exit code of the service itself, and
- * a check before the start would also end with 3. The check reads only the part of the configuration about the
- * database.
+ * Checks what docs/contribute/decisions/process.md, "Start" says: systemd evaluates only the exit code of the service
+ * itself, and a check before the start would also end with 3. The check reads only the part of the configuration about
+ * the database.
  */
 const checkedBefore = async (machine: Machine): Promise<void> => {
   const { shell } = machine

@@ -65,7 +65,7 @@ const rendered = async (): Promise<ReadonlyArray<Manifest>> =>
  * Returns the examples of the document that are objects of Kubernetes. Traefik's example is a configuration of Traefik.
  */
 const examples = (): ReadonlyArray<Manifest> =>
-  bodiesOf("docs/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((body): Manifest =>
+  bodiesOf("docs/start/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((body): Manifest =>
     parse(body)
   )
 

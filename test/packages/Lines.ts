@@ -1,6 +1,6 @@
 /*
- * The commands of docs/install.md and docs/backup.md that the cases run unchanged. `test/docs/listed.test.ts` compares
- * the documents with these lists.
+ * The commands of docs/start/package.md and docs/operate/backup-and-restore.md that the cases run unchanged.
+ * `test/docs/listed.test.ts` compares the documents with these lists.
  */
 
 export const npmLines = {

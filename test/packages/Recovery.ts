@@ -13,9 +13,9 @@ import { check } from "./Installation.ts"
 import { recoveryLines } from "./Lines.ts"
 
 /*
- * Does what docs/backup.md says about PostgreSQL with Debian's programs: a dump, and a base backup with archived WAL
- * that is restored to a point in time. These are the programs that an operator has, which the server of the other tests
- * lacks.
+ * Does what docs/operate/backup-and-restore.md says about PostgreSQL with Debian's programs: a dump, and a base backup
+ * with archived WAL that is restored to a point in time. These are the programs that an operator has, which the server
+ * of the other tests lacks.
  */
 
 const debians = "/usr/lib/postgresql"
@@ -28,9 +28,11 @@ const programs = (): string => {
 
 /** Returns the settings of the document that contain a given word. */
 const settingsWith = (word: string): string => {
-  const [found, ...others] = bodiesOf("docs/backup.md", "text").filter((body) => body.includes(word))
+  const [found, ...others] = bodiesOf("docs/operate/backup-and-restore.md", "text").filter((body) =>
+    body.includes(word)
+  )
   if (found === undefined || others.length > 0) {
-    throw new Error(`docs/backup.md has no settings, or several, of ${word}`)
+    throw new Error(`docs/operate/backup-and-restore.md has no settings, or several, of ${word}`)
   }
   return found
 }
@@ -190,7 +192,7 @@ const play = async ({ directory, say, step }: Site): Promise<void> => {
       await cluster.start(data)
     }
     await step("goes back to a moment", async () => {
-      check(said.test(recovering), "docs/backup.md names no moment")
+      check(said.test(recovering), "docs/operate/backup-and-restore.md names no moment")
       await recover("then", recovering.replace(said, `recovery_target_time = '${moment}'`))
       const names = await known(cluster.url("acme"))
       check(names === "first second third", `at that moment there were ${names}`)

@@ -7,7 +7,10 @@ export interface Decided {
   readonly reason: string
 }
 
-/** The nouns whose acts are declared once (docs/decisions/acts.md). The acts of other nouns answer as recorded. */
+/**
+ * The nouns whose acts are declared once (docs/contribute/decisions/acts.md). The acts of other nouns answer as
+ * recorded.
+ */
 const acts =
   "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit|notifications|operators|tokens)"
 

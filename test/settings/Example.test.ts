@@ -85,8 +85,8 @@ describe("the first configuration", () => {
   })
 })
 
-describe("docs/configuration.md", () => {
-  const doc = committed("docs/configuration.md")
+describe("docs/reference/configuration.md", () => {
+  const doc = committed("docs/reference/configuration.md")
 
   it("has the reference that the table of keys generates", () => {
     assert.include(doc, renderReference())

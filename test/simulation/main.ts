@@ -8,7 +8,8 @@ import type { Outcome } from "./Simulation.ts"
 import { makeCa, simulate } from "./Simulation.ts"
 
 /*
- * `npm run simulate` (see docs/simulation.md). The program starts itself once more for each process that takes seeds.
+ * `npm run simulate` (see docs/contribute/simulation.md). The program starts itself once more for each process that
+ * takes seeds.
  */
 
 const shardOption = "--shard"

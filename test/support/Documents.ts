@@ -13,9 +13,10 @@ export const documents: ReadonlyArray<string> = [
   "CONTRIBUTING.md",
   "CHANGELOG.md",
   "SECURITY.md",
-  ...["docs", "docs/operate", "docs/operate/runbooks"].flatMap((folder) =>
-    readdirSync(join(repository, folder)).filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`)
-  )
+  ...readdirSync(join(repository, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`)
+    .toSorted()
 ]
 
 interface Block {

@@ -29,7 +29,7 @@ export interface Attempt {
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** Members of all events (docs/notifications.md, "Events"). */
+/** Members of all events (docs/configure/notifications.md, "Events"). */
 const members = [
   "hook",
   "profile",

@@ -4,8 +4,8 @@ import { routesOf } from "../../src/surfaces/operator/ApiRoutes.ts"
 import type { Access } from "../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /*
- * Which caller reaches which route of the API. `docs/api-roles.md` shows this table, and a test sends a request for
- * each cell.
+ * Which caller reaches which route of the API. `docs/reference/api-roles.md` shows this table, and a test sends a
+ * request for each cell.
  */
 
 /** The caller. `half` is a session that still needs its second factor. */

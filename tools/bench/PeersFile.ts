@@ -15,7 +15,10 @@ import { anyText, form, httpUrl, orEmpty, path } from "../../src/engine/config/V
 import * as Procfs from "./Procfs.ts"
 import type { ProofPorts } from "./Proof.ts"
 
-/* Reads the file of `--peers`, which names other ACME servers. docs/bench.md, "Beside other servers", explains it. */
+/*
+ * Reads the file of `--peers`, which names other ACME servers. docs/contribute/bench.md, "Beside other servers",
+ * explains it.
+ */
 
 /** The value of a placeholder in the words that start a peer. */
 export interface Placeholders {
@@ -88,7 +91,7 @@ const Table = Schema.Struct({
   peers: Key.entries(names, Peer)
 })
 
-/** The table of keys, which docs/bench.md lists. */
+/** The table of keys, which docs/contribute/bench.md lists. */
 export const peersTable = Key.nodeOf(Table.ast)
 
 /** A credential for external account binding (RFC 8555 section 7.3.4). */

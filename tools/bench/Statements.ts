@@ -215,7 +215,7 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
     .replaceAll(/(?<!:):([a-z]\w*)/gi, (_, name: string) => {
       if (dialect === "sqlite") {
         order.push(name)
-        return "+?" // This follows docs/decisions/hot-path.md, "Statements of the embedded engine".
+        return "+?" // This follows docs/contribute/decisions/hot-path.md, "Statements of the embedded engine".
       }
       const known = order.indexOf(name)
       return `$${known >= 0 ? known + 1 : order.push(name)}`

@@ -38,7 +38,9 @@ import { measureStart, startReport } from "./Start.ts"
 import { measureTokenCost, tokenCostReport } from "./TokenCost.ts"
 import { measureUntilCertificate, untilReport } from "./Until.ts"
 
-/* `npm run bench` (see docs/bench.md). The program starts itself once more for each process that takes part. */
+/*
+ * `npm run bench` (see docs/contribute/bench.md). The program starts itself once more for each process that takes part.
+ */
 
 const roles: {
   readonly [role: string]:

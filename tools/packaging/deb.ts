@@ -117,7 +117,7 @@ const here = (said: string): string =>
     .replaceAll("/opt/acme-svc", "/usr/lib/acme-svc")
     // Other users must not read the state directory, which they could with systemd's default mode.
     .replaceAll("StateDirectory=acme-svc\n", "StateDirectory=acme-svc\nStateDirectoryMode=0750\n")
-    .replaceAll("docs/operations.md", "/usr/share/doc/acme-svc/operations.md.gz")
+    .replaceAll("docs/operate/service.md", "/usr/share/doc/acme-svc/service.md.gz")
 
 const files = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -202,7 +202,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
   const doc = "usr/share/doc/acme-svc"
   put(`${doc}/changelog.Debian.gz`, gzipped(changelog))
   put(`${doc}/changelog.gz`, gzipped(text("CHANGELOG.md")))
-  put(`${doc}/operations.md.gz`, gzipped(text("docs/operations.md")))
+  put(`${doc}/service.md.gz`, gzipped(text("docs/operate/service.md")))
   put(`${doc}/examples/config.toml.example`, text("config.toml.example"))
   put(
     `${doc}/copyright`,

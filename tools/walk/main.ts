@@ -4,12 +4,16 @@ import type { Walked } from "./Coverage.ts"
 import { countCalls } from "./Coverage.ts"
 import { serve } from "./Operations.ts"
 
-/* `npm run walk` measures how much code a reader meets while following one operation (see docs/development.md). */
+/*
+ * `npm run walk` measures how much code a reader meets while following one operation (see
+ * docs/contribute/development.md).
+ */
 
 const { values: { json, list } } = parseArgs({ options: { json: { type: "boolean" }, list: { type: "boolean" } } })
 
 /**
- * Returns the room of a file (docs/architecture.md): its folder, or the first two folders below `src` if it is deeper.
+ * Returns the room of a file (docs/contribute/architecture.md): its folder, or the first two folders below `src` if it
+ * is deeper.
  */
 const roomOf = (file: string): string => file.split("/").slice(1, -1).slice(0, 2).join("/")
 

@@ -40,7 +40,7 @@ const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined 
 
 /**
  * Returns whether a text is a word outside a closed set. Such a word does not make the command line wrong, so it is
- * refused with code 3 (docs/decisions/command-line.md). A blank text is not a word.
+ * refused with code 3 (docs/contribute/decisions/command-line.md). A blank text is not a word.
  */
 const isUnknown = ({ _tag }: OperatorError, given: unknown): boolean =>
   _tag === "UnknownWord" && typeof given === "string" && given.trim() !== ""

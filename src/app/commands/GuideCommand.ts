@@ -38,7 +38,9 @@ const clientCommand = command(
       if (wanted !== undefined && name === undefined) {
         return yield* new CommandFailed({
           code: 2,
-          message: `There are no lines for ${client ?? ""}, but for ${known.join(", ")}; docs/clients.md has others.`
+          message: `There are no lines for ${client ?? ""}, but for ${
+            known.join(", ")
+          }; docs/clients/README.md has others.`
         })
       }
       const guide = yield* endpointGuide(found, loaded.config.server.base_url, kid).pipe(

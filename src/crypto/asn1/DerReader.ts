@@ -3,8 +3,9 @@ import * as Result from "effect/Result"
 
 /**
  * Reads strict DER (X.690 section 10), for the few structures that are read very often: the CSR of a request, and the
- * leaf that answers it (docs/decisions/x509.md). It refuses everything that BER allows but DER does not: indefinite and
- * padded lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
+ * leaf that answers it (docs/contribute/decisions/x509.md). It refuses everything that BER allows but DER does not:
+ * indefinite and padded lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings,
+ * long-form tags.
  */
 
 /** The bytes are not the expected DER. `detail` names the rule, and never quotes the content. */

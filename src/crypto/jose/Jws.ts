@@ -110,7 +110,7 @@ const textMembers = ["alg", "nonce", "url", "kid"] as const
 
 /**
  * Checks that the text is a flattened JWS whose protected header can be decoded: row 2 of
- * docs/decisions/acme-surface.md, "Order of the checks".
+ * docs/contribute/decisions/acme-surface.md, "Order of the checks".
  */
 export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> =>
   readJws(parseObject(body), "The body is not a JSON object.")

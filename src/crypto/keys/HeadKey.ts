@@ -5,7 +5,10 @@ import type { KeyObject } from "node:crypto"
 import { createPrivateKey, createPublicKey, generateKeyPair, sign, verify } from "node:crypto"
 import { sha256 } from "../Digest.ts"
 
-/* The key that signs the heads of the chain of the audit trail (docs/decisions/audit-chain.md, "Signed heads"). */
+/*
+ * The key that signs the heads of the chain of the audit trail (docs/contribute/decisions/audit-chain.md, "Signed
+ * heads").
+ */
 
 /** The text is not a private key in unencrypted PEM, or the key is of a kind that signs no heads. */
 export class NoHeadKey extends Data.TaggedError("NoHeadKey")<{ readonly reason: "unreadable" | "kind" }> {}

@@ -9,7 +9,7 @@ import { importMlDsa, mlDsa, mlDsaOf } from "./MlDsa.ts"
 
 /**
  * Checks whether a subject key has an accepted form (type, size, exponent), and whether anyone can factor an RSA
- * modulus (docs/protocol.md, "CSR policy" and "Bad keys").
+ * modulus (docs/reference/protocol.md, "CSR policy" and "Bad keys").
  */
 
 /** AlgorithmIdentifier (RFC 5280 section 4.1.1.2). */
@@ -80,8 +80,8 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
 }
 
 /**
- * Reads a DER SubjectPublicKeyInfo, and checks its key (docs/protocol.md, "CSR policy"). The key must have its
- * canonical encoding, so that equal keys have equal octets.
+ * Reads a DER SubjectPublicKeyInfo, and checks its key (docs/reference/protocol.md, "CSR policy"). The key must have
+ * its canonical encoding, so that equal keys have equal octets.
  */
 export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
   const read = readKeyInfo(spki)

@@ -6,7 +6,7 @@ import { keyAuthorizationDigest } from "../jose/KeyAuthorization.ts"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, octetString, readCertificate, readNames, SUBJECT_ALT_NAME } from "./Certificate.ts"
 
-/** The faults of a validation certificate (RFC 8737 section 3; docs/protocol.md, "tls-alpn-01"). */
+/** The faults of a validation certificate (RFC 8737 section 3; docs/reference/protocol.md, "tls-alpn-01"). */
 export type AlpnCertificateFault =
   | "certificate_undecodable"
   | "not_self_signed"

@@ -8,7 +8,9 @@ import { extension, relativeName } from "./Part.ts"
 import type { CaKeyType, CertificatePair, KeyEncryption } from "./SelfSigned.ts"
 import { generateSelfSigned } from "./SelfSigned.ts"
 
-/** Generates a CA (docs/decisions/local-ca.md, "Files"). This is done rarely, so its speed does not matter. */
+/**
+ * Generates a CA (docs/contribute/decisions/local-ca.md, "Files"). This is done rarely, so its speed does not matter.
+ */
 
 /** The keys of `signer.local_ca.subject`. A part that is empty or absent is left out. `country` has two letters. */
 export interface CaSubject {

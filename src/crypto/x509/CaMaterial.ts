@@ -18,7 +18,8 @@ import type { NameConstraints } from "./NameConstraints.ts"
 import { readNameConstraints } from "./NameConstraints.ts"
 
 /**
- * Reads a CA from its files (docs/decisions/local-ca.md, "Loading"). This is done rarely, so its speed does not matter.
+ * Reads a CA from its files (docs/contribute/decisions/local-ca.md, "Loading"). This is done rarely, so its speed does
+ * not matter.
  */
 
 /** The CA cannot be used. `detail` is a clause without a full stop that says exactly why. It quotes no key. */

@@ -9,7 +9,7 @@ import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJE
 import type { ForeignCheck, ForeignRequest } from "./ForeignLint.ts"
 import { lintForeignLeaf } from "./ForeignLint.ts"
 
-/** Checks the chain of any backend before it is stored (docs/decisions/keys-and-chains.md). */
+/** Checks the chain of any backend before it is stored (docs/contribute/decisions/keys-and-chains.md). */
 
 /** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "lifetime" | "sequence" | ForeignCheck

@@ -7,7 +7,7 @@ import type { CaKey, NotSigned } from "./CaKey.ts"
 import { extension } from "./Part.ts"
 import { serialText } from "./Serial.ts"
 
-/** Certificate revocation lists (RFC 5280 section 5; docs/decisions/revocation-lists.md). */
+/** Certificate revocation lists (RFC 5280 section 5; docs/contribute/decisions/revocation-lists.md). */
 
 /** One revoked certificate. */
 export interface CrlEntry {

@@ -17,8 +17,8 @@ import { checkSignature, readFrame } from "./CsrSignature.ts"
 
 /**
  * Certification requests (RFC 2986). The service reads them with its own DER reader, because it reads very many
- * requests (docs/decisions/x509.md). The rules are in docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and
- * certificate".
+ * requests (docs/contribute/decisions/x509.md). The rules are in docs/reference/protocol.md, "CSR policy", and
+ * docs/contribute/attacks.md, "CSR and certificate".
  */
 
 /** A request whose signature, key and form are accepted. Its names are checked by {@link checkCsrNames}. */

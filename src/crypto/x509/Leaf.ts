@@ -12,8 +12,9 @@ import type { LeafContent } from "./LeafContent.ts"
 import { extension, relativeName } from "./Part.ts"
 
 /**
- * Makes certificates from a key and validated names, and from nothing else (docs/decisions/local-ca.md, "The leaf").
- * The parts that depend on the issuer are encoded only once, so a leaf costs a few concatenations and one signature.
+ * Makes certificates from a key and validated names, and from nothing else (docs/contribute/decisions/local-ca.md, "The
+ * leaf"). The parts that depend on the issuer are encoded only once, so a leaf costs a few concatenations and one
+ * signature.
  */
 
 /** The contents of one leaf. The caller has compared the names and the common name with the order. */
@@ -192,13 +193,13 @@ export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
   /**
-   * Whether rule 3 of docs/decisions/local-ca.md, "Validity", dropped the requested dates, because they left no
-   * validity (`local_ca_requested_validity_discarded`).
+   * Whether rule 3 of docs/contribute/decisions/local-ca.md, "Validity", dropped the requested dates, because they left
+   * no validity (`local_ca_requested_validity_discarded`).
    */
   readonly discardedRequest: boolean
 }
 
-/** Applies the rules of docs/decisions/local-ca.md, "Validity". Fractions of seconds are dropped. */
+/** Applies the rules of docs/contribute/decisions/local-ca.md, "Validity". Fractions of seconds are dropped. */
 export const validityWindow = (input: {
   readonly now: number
   /**

@@ -20,8 +20,9 @@ import {
 import type { LeafRequest } from "./Leaf.ts"
 
 /**
- * Checks a leaf of this service after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). The
- * check reads the finished DER, and has its own expected values, so that it does not repeat a mistake of `Leaf.ts`.
+ * Checks a leaf of this service after it was made and before it is stored (docs/contribute/decisions/local-ca.md,
+ * "Lint"). The check reads the finished DER, and has its own expected values, so that it does not repeat a mistake of
+ * `Leaf.ts`.
  */
 
 /** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */

@@ -14,8 +14,8 @@ import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
 import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
 
 /*
- * Makes the key and the certificate of a TLS listener if its operator provides none (docs/decisions/listeners.md, "A
- * pair of its own").
+ * Makes the key and the certificate of a TLS listener if its operator provides none
+ * (docs/contribute/decisions/listeners.md, "A pair of its own").
  */
 
 /**

@@ -1,6 +1,6 @@
 import type { Stage } from "./Stage.ts"
 
-/** The kinds of checks (docs/policy.md, "Checks"). */
+/** The kinds of checks (docs/configure/policy.md, "Checks"). */
 export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "kinds" | "ipam" | "custom"
 
 interface Facts {

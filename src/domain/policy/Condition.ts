@@ -2,8 +2,8 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
 /**
- * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A
- * chain of one operator is one node, so that a long text does not make a deep tree.
+ * The conditions of filter rules: boolean expressions over check names (docs/contribute/decisions/policy.md,
+ * "Conditions"). A chain of one operator is one node, so that a long text does not make a deep tree.
  */
 export type Condition =
   | { readonly _tag: "Check"; readonly name: string }

@@ -1,7 +1,7 @@
 /**
- * The globs of filter checks (docs/policy.md, "Checks"). The time to match grows linearly with the lengths of the
- * pattern and the text. The pieces between stars are searched from left to right, and only the first place where each
- * piece fits is tried.
+ * The globs of filter checks (docs/configure/policy.md, "Checks"). The time to match grows linearly with the lengths of
+ * the pattern and the text. The pieces between stars are searched from left to right, and only the first place where
+ * each piece fits is tried.
  */
 
 /** Whether a text matches. */

@@ -1,7 +1,7 @@
 import type { Condition, Known, Needs } from "./Condition.ts"
 import { evaluate } from "./Condition.ts"
 
-/** The stages at which a policy is applied (docs/decisions/policy.md, "Stages"). */
+/** The stages at which a policy is applied (docs/contribute/decisions/policy.md, "Stages"). */
 export type Stage = "connection" | "identifiers"
 
 /**
@@ -44,9 +44,9 @@ export interface Judgement {
 }
 
 /**
- * Judges a stage by the steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the
- * stage, in order. There must be at least one. The caller calls this function again after each new verdict, until the
- * function needs no further verdict.
+ * Judges a stage by the steps of docs/contribute/decisions/policy.md, "Three answers". `rules` are the rules that apply
+ * at the stage, in order. There must be at least one. The caller calls this function again after each new verdict,
+ * until the function needs no further verdict.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

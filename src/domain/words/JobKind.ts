@@ -6,8 +6,8 @@ import { computing, waiting } from "../../engine/queue/Slots.ts"
  * The kinds of jobs, and what the queue must know about each kind.
  *
  * A payload names the subject of the job and contains the facts of the request, but no secret
- * (docs/decisions/job-outcomes.md, "Payloads"). Workers of the previous and the next version also read payloads, so a
- * new member must be optional (docs/decisions/compatibility.md, "Neighbours").
+ * (docs/contribute/decisions/job-outcomes.md, "Payloads"). Workers of the previous and the next version also read
+ * payloads, so a new member must be optional (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 
 const Client = Schema.Struct({

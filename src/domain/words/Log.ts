@@ -1,7 +1,7 @@
 /**
  * The vocabulary of the log. Every record that the service writes is declared here once, with its level, outcome and
- * fields (docs/decisions/log-and-metrics.md, "A closed vocabulary of events"). The events of the engine are declared in
- * the engine's own files.
+ * fields (docs/contribute/decisions/log-and-metrics.md, "A closed vocabulary of events"). The events of the engine are
+ * declared in the engine's own files.
  */
 
 import type { Declaration } from "../../engine/telemetry/Declaration.ts"

@@ -6,8 +6,8 @@ import { limitedThings } from "../Limit.ts"
 import { receiverNames } from "../ReceiverName.ts"
 
 /*
- * The series that the service counts, or samples at a scrape (docs/metrics.md, "Series"). Each series is declared in
- * one line, from which the types of the counting code follow.
+ * The series that the service counts, or samples at a scrape (docs/reference/metrics.md, "Series"). Each series is
+ * declared in one line, from which the types of the counting code follow.
  */
 
 /**

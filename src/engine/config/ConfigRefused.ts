@@ -24,7 +24,7 @@ const byKey: Order.Order<Fault> = Order.combine(
 
 /**
  * The configuration cannot be used. The error has every fault that was found, sorted by key. Each line of `message` is
- * one fault: `key: message (place)` (docs/decisions/configuration.md, "Every fault at once").
+ * one fault: `key: message (place)` (docs/contribute/decisions/configuration.md, "Every fault at once").
  */
 export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{
   readonly faults: ReadonlyArray<Fault>

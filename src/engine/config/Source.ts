@@ -106,7 +106,7 @@ export const readFile = (root: Node, text: string): Result.Result<Layer, string>
 
 const integer = /^-?[0-9]+$/
 
-/** Reads values in the forms that docs/configuration.md, "Environment" describes. */
+/** Reads values in the forms that docs/reference/configuration.md, "Environment" describes. */
 const readText: { readonly [K in Kind]: (text: string) => Result.Result<unknown, string> } = {
   string: Result.succeed,
   integer: (text) => integer.test(text) ? Result.succeed(BigInt(text)) : Result.fail("must be an integer"),

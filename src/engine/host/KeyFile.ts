@@ -9,7 +9,8 @@ import { currentMillis } from "../Time.ts"
 
 /**
  * Reads and writes files that must never be incomplete, must never overwrite another file, and must never be readable
- * by others: CA keys and certificates, TLS keys and certificates, exported lists (docs/decisions/local-ca.md, "Files").
+ * by others: CA keys and certificates, TLS keys and certificates, exported lists
+ * (docs/contribute/decisions/local-ca.md, "Files").
  */
 
 /** Why a file could not be read or written. */

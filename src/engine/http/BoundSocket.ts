@@ -108,7 +108,7 @@ const listening = (
 /**
  * A bound TCP socket. It outlives its HTTP servers: each connection is handled by the server that was in force when the
  * connection was accepted. So TLS can be switched on and off without binding the address again
- * (docs/decisions/process.md, "Reload").
+ * (docs/contribute/decisions/process.md, "Reload").
  */
 export class BoundSocket {
   readonly #socket: Net.Server

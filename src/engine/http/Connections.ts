@@ -35,10 +35,10 @@ interface Connection {
 }
 
 /**
- * Counts the connections of a listener, and limits their number (docs/decisions/process.md, "Bounds of a socket").
- * There are two limits. One is for all open connections. The other is for the connections that have not sent a complete
- * request head yet, including those whose TLS handshake is in progress. When a limit is reached, a new connection
- * replaces the newest connection of the peer that has the most connections.
+ * Counts the connections of a listener, and limits their number (docs/contribute/decisions/process.md, "Bounds of a
+ * socket"). There are two limits. One is for all open connections. The other is for the connections that have not sent
+ * a complete request head yet, including those whose TLS handshake is in progress. When a limit is reached, a new
+ * connection replaces the newest connection of the peer that has the most connections.
  */
 export class Connections {
   readonly #max: number

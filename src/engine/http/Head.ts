@@ -146,8 +146,8 @@ export const loggedTarget = ({ path, target }: { readonly path: string; readonly
 }
 
 /**
- * The headers for every answer of a listener. Names and values alternate (docs/decisions/process.md, "Bounds of a
- * socket").
+ * The headers for every answer of a listener. Names and values alternate (docs/contribute/decisions/process.md, "Bounds
+ * of a socket").
  */
 export type Hardening = ReadonlyArray<string>
 

@@ -45,8 +45,8 @@ import { accessWeight, unmatched } from "./Message.ts"
 import { seldom } from "./Seldom.ts"
 
 /**
- * The options of a socket: its address, and how many connections it accepts (docs/decisions/process.md, "Bounds of a
- * socket").
+ * The options of a socket: its address, and how many connections it accepts (docs/contribute/decisions/process.md,
+ * "Bounds of a socket").
  */
 export interface SocketOptions extends BoundAddress {
   /** The name of the socket in records. */

@@ -45,8 +45,8 @@ export interface TlsPair {
   readonly key: string
   readonly notAfter: Date
   /**
-   * Whether this service made the key and the certificate, and therefore renews them (docs/decisions/listeners.md, "A
-   * pair of its own").
+   * Whether this service made the key and the certificate, and therefore renews them
+   * (docs/contribute/decisions/listeners.md, "A pair of its own").
    */
   readonly isOwn: boolean
 }

@@ -255,7 +255,7 @@ export const makeAddressPolicy = (options: {
   }
 }
 
-/** How many addresses are tried for one connection (docs/protocol.md, "Addresses"). */
+/** How many addresses are tried for one connection (docs/reference/protocol.md, "Addresses"). */
 export const maxCandidates = 4
 
 /**

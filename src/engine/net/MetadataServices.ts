@@ -1,7 +1,7 @@
 /**
  * Addresses at which cloud providers give a machine its credentials and start-up data, except addresses in the
  * link-local ranges 169.254.0.0/16 and fe80::/10. These services answer every program on the machine.
- * docs/decisions/addresses.md, "Metadata services", lists the clouds and the sources.
+ * docs/contribute/decisions/addresses.md, "Metadata services", lists the clouds and the sources.
  */
 export const metadataServices: ReadonlyArray<string> = [
   "100.80.80.80/32",

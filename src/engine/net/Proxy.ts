@@ -2,7 +2,8 @@ import * as Redacted from "effect/Redacted"
 import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.ts"
 
 /*
- * Forward proxies (docs/operations.md, "Through a forward proxy"): how they are written, and which requests use them.
+ * Forward proxies (docs/operate/service.md, "Through a forward proxy"): how they are written, and which requests use
+ * them.
  */
 
 /** A forward proxy. */

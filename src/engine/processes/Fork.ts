@@ -28,7 +28,7 @@ export interface Forked {
 /**
  * Starts this program once more, with the same command line, environment and output. This process binds the sockets on
  * which its children listen, but accepts no connection itself. The children of one address share one socket, and each
- * child accepts connections from this socket (docs/decisions/processes.md, "One socket").
+ * child accepts connections from this socket (docs/contribute/decisions/processes.md, "One socket").
  */
 export const fork = ({ ended, message }: Heard): Forked => {
   cluster.schedulingPolicy = cluster.SCHED_NONE

@@ -30,7 +30,7 @@ export interface Clocks {
 /**
  * Reads the clock of this process and the clock of the database server, if there is a server. Rows are deleted as too
  * old by the earlier reading, and as written in the future by the later reading. So one wrong clock deletes nothing
- * that is still needed (docs/decisions/clocks.md, "What is deleted").
+ * that is still needed (docs/contribute/decisions/clocks.md, "What is deleted").
  */
 export const clocks: Effect.Effect<Clocks, StorageFailed, Database> = Effect.gen(function*() {
   const millis = yield* databaseClock

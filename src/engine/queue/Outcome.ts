@@ -15,7 +15,7 @@ export interface RetryBounds {
   readonly atMost?: number | undefined
 }
 
-/** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
+/** How an attempt ended (docs/contribute/decisions/job-outcomes.md, "Outcomes"). */
 export type Outcome<R, F extends Failure = Failure> =
   /**
    * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction after the job has

@@ -42,7 +42,7 @@ export interface KnownKinds extends ReturnType<typeof claiming> {
   readonly roomOf: (kind: string, most: number) => Slots.Room | undefined
 }
 
-/** Durable work that follows an answer (docs/jobs.md). */
+/** Durable work that follows an answer (docs/operate/jobs.md). */
 export class Queue extends Context.Service<Queue, {
   /**
    * Writes the job, with its encoded payload, in the caller's transaction. After the commit the job begins if this

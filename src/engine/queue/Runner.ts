@@ -333,7 +333,7 @@ export const start = <R, F extends Failure>(
     yield* runner.enqueuePeriodic()
     yield* emit("job_runner_started", { owner })
     // Unknown kinds are left for a worker that knows them: an older or a newer version may use the same database
-    // (docs/decisions/compatibility.md, "Neighbours").
+    // (docs/contribute/decisions/compatibility.md, "Neighbours").
     for (const unknown of yield* jobRecords.unknownKinds(kindsOf(handlers))) {
       yield* emit("job_kind_unknown", unknown)
     }

@@ -248,8 +248,8 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
 /* Reserves slots for jobs until their commit. */
 
 /**
- * A slot that is reserved for a job that is about to be written as already claimed (docs/decisions/wake-up.md, "Jobs
- * that begin with their commit").
+ * A slot that is reserved for a job that is about to be written as already claimed
+ * (docs/contribute/decisions/wake-up.md, "Jobs that begin with their commit").
  */
 export interface ReservedSlot {
   /** The owner that the row names. */

@@ -23,8 +23,8 @@ const unlikeStatement = statement({
 
 /**
  * Refuses to run beside a process that treats the syncs of a SQLite file differently. One of the two processes would
- * show its clients commits of the other that are not on the disk yet (docs/decisions/durability.md). `now` is in epoch
- * seconds. `isGone` returns whether an owner has ended, as far as that can be known here.
+ * show its clients commits of the other that are not on the disk yet (docs/contribute/decisions/durability.md). `now`
+ * is in epoch seconds. `isGone` returns whether an owner has ended, as far as that can be known here.
  */
 export const refuseUnlike = Effect.fnUntraced(function*(own: string, now: number, isGone: (owner: string) => boolean) {
   const { commits, dialect } = yield* Database

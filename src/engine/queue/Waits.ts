@@ -73,7 +73,7 @@ export interface Patience {
   readonly spentMillis: number
 }
 
-/** Lets a limited number of requests wait for jobs at a time (docs/decisions/wake-up.md). */
+/** Lets a limited number of requests wait for jobs at a time (docs/contribute/decisions/wake-up.md). */
 export class Waits extends Context.Service<Waits, {
   /**
    * Like {@link settledJob}, but waits until shortly before the request's own deadline. It does not wait if too many

@@ -82,7 +82,7 @@ const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
 
 /**
  * Returns whether an owner renews its leases. Owners of earlier versions took a lease once, for as long as an attempt
- * could last (docs/decisions/compatibility.md, "Neighbours").
+ * could last (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 export const renews = (owner: string): boolean => parts.test(owner)
 

@@ -3,8 +3,8 @@ import type { Database, StorageFailed, Transaction } from "./Database.ts"
 import { driverOf, failed, openTransaction, slow, slowAfterMillis } from "./Database.ts"
 
 /*
- * Statements of a PostgreSQL transaction that are sent without waiting for their answers (docs/decisions/hot-path.md,
- * "Statements of PostgreSQL").
+ * Statements of a PostgreSQL transaction that are sent without waiting for their answers
+ * (docs/contribute/decisions/hot-path.md, "Statements of PostgreSQL").
  */
 
 /**

@@ -3,9 +3,9 @@ export type Dialect = "sqlite" | "postgres"
 
 /**
  * How a value is written to a column, and read from it, on each engine. The types of values differ between the engines
- * only here (docs/decisions/data-model.md, "Kinds of columns"). `decode` throws its own error for a value that this
- * service never writes. A restored, copied or hand-edited database may contain such values
- * (docs/decisions/unreadable-rows.md).
+ * only here (docs/contribute/decisions/data-model.md, "Kinds of columns"). `decode` throws its own error for a value
+ * that this service never writes. A restored, copied or hand-edited database may contain such values
+ * (docs/contribute/decisions/unreadable-rows.md).
  */
 export interface Column<A> {
   readonly encode: (value: A, dialect: Dialect) => unknown

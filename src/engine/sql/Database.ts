@@ -32,7 +32,7 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
 
 /**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. If the fiber has an
- * open transaction, they become a part of it. `docs/architecture.md` says why transactions are not
+ * open transaction, they become a part of it. `docs/contribute/architecture.md` says why transactions are not
  * `sql.withTransaction`.
  */
 export class Database extends Context.Service<Database, Driver>()("acme/engine/sql/Database") {}

@@ -76,7 +76,7 @@ export interface StandbyState {
   readonly lagMs?: number
 }
 
-/** A second server, whose copy of the database may lack the last changes (docs/decisions/standby.md). */
+/** A second server, whose copy of the database may lack the last changes (docs/contribute/decisions/standby.md). */
 export interface Standby {
   /**
    * The database, with its reads sent to the standby. Reads that the standby cannot answer, and everything else, go to

@@ -6,8 +6,8 @@ import type { Driver } from "./Driver.ts"
 import { eachSynced } from "./Synced.ts"
 
 /*
- * Keeps totals for a while, because they are expensive to count (docs/decisions/readers.md, "Totals that are kept").
- * Lists are requested again and again, and counting ten million rows takes about a second each time.
+ * Keeps totals for a while, because they are expensive to count (docs/contribute/decisions/readers.md, "Totals that are
+ * kept"). Lists are requested again and again, and counting ten million rows takes about a second each time.
  */
 
 interface Kept {

@@ -4,7 +4,10 @@ import type { StorageFailed } from "./Database.ts"
 import { Database, driverOf } from "./Database.ts"
 import type { Position } from "./Driver.ts"
 
-/* Requests whose reads may lack the last changes, because a standby answers them (docs/decisions/standby.md). */
+/*
+ * Requests whose reads may lack the last changes, because a standby answers them
+ * (docs/contribute/decisions/standby.md).
+ */
 
 /** The number of changes that the standby must have. */
 type Changes = Effect.Effect<number, StorageFailed, Database>

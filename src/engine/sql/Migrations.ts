@@ -127,7 +127,7 @@ const appliedRows = Effect.gen(function*() {
 
 /**
  * Returns the names of the applied migrations in order. A newer build may have added migrations that this build does
- * not know (docs/decisions/compatibility.md, "Neighbours").
+ * not know (docs/contribute/decisions/compatibility.md, "Neighbours").
  */
 export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
   appliedRows,

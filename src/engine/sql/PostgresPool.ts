@@ -9,7 +9,7 @@ import { Late, SqlError } from "./SqlError.ts"
 
 /*
  * Lends connections to PostgreSQL. The pool of the library `pg` is not used, because it cannot be told that another
- * server has replaced the one to which it is connected (docs/decisions/pool.md).
+ * server has replaced the one to which it is connected (docs/contribute/decisions/pool.md).
  */
 
 /** A connection that is lent, with the function that gives it back. */

@@ -17,7 +17,7 @@ const known: ReadonlyArray<Known> = [
     when: /^SQLITE_(CORRUPT|NOTADB)/,
     cause: "damaged",
     remedy:
-      "the database file is damaged: stop the service and put a backup in its place (docs/operations.md, \"Backup and restore\")"
+      "the database file is damaged: stop the service and put a backup in its place (docs/operate/service.md, \"Backup and restore\")"
   },
   { when: /^(SQLITE_FULL|53100)/, cause: "full", remedy: "the disk of the database is full: make room there" },
   {
@@ -78,7 +78,8 @@ const known: ReadonlyArray<Known> = [
   {
     when: /^53300/,
     cause: "refused",
-    remedy: "PostgreSQL has no connection left: lower database.pool_max or raise its max_connections (docs/planning.md)"
+    remedy:
+      "PostgreSQL has no connection left: lower database.pool_max or raise its max_connections (docs/operate/sizing.md)"
   },
   {
     when: /^28/,

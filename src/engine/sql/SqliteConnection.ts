@@ -34,7 +34,7 @@ export interface Opened {
   readonly dataVersion: () => unknown
 }
 
-/** Opens the file (docs/decisions/hot-path.md, "Statements of the embedded engine"). */
+/** Opens the file (docs/contribute/decisions/hot-path.md, "Statements of the embedded engine"). */
 export const connect = (
   { mustExist = false, path, synchronous }: SqliteOptions
 ): Effect.Effect<Opened, SqlError, Scope.Scope> =>

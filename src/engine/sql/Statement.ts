@@ -116,7 +116,7 @@ export interface Statement<P extends Columns, R extends Columns> {
 
 /**
  * A parameter of SQLite whose value the planner cannot see. Otherwise SQLite would plan the statement again for each
- * new value of a parameter in a join (docs/decisions/hot-path.md, "Statements of the embedded engine").
+ * new value of a parameter in a join (docs/contribute/decisions/hot-path.md, "Statements of the embedded engine").
  */
 const unpeeked = "+?"
 

@@ -44,9 +44,9 @@ export const readDirective = (text: string): Directive => {
 export type Filter = (target: string, level: Level) => boolean
 
 /**
- * Parses `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): parts separated by commas, each of them
- * `target=level`, only a level (for every target) or only a target (at every level). The part with the longest prefix
- * of the target decides. The text was already checked with `settings/LogFilterForm.ts`.
+ * Parses `logging.filter` (docs/contribute/decisions/log-and-metrics.md, "The filter"): parts separated by commas, each
+ * of them `target=level`, only a level (for every target) or only a target (at every level). The part with the longest
+ * prefix of the target decides. The text was already checked with `settings/LogFilterForm.ts`.
  */
 export const parseFilter = (text: string): Filter => {
   const directives = text.split(",").map(readDirective)

@@ -5,7 +5,8 @@ import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
  * Checks that everything that a template uses exists. The engine looks up a filter, a test, a function, a macro or
- * another template only when a rendering reaches it. That may be long after startup (docs/decisions/templates.md).
+ * another template only when a rendering reaches it. That may be long after startup
+ * (docs/contribute/decisions/templates.md).
  */
 
 /** Returns whether the engine knows a name. */

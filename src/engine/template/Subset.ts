@@ -5,9 +5,9 @@ import type { Token } from "./TemplateTokens.ts"
 import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
- * Checks that a template stays in the subset of the language that messages may use (docs/decisions/templates.md, "The
- * subset"). The engine supports much more. Everything outside the subset is refused before the engine sees it, so that
- * operators' templates do not depend on the engine.
+ * Checks that a template stays in the subset of the language that messages may use
+ * (docs/contribute/decisions/templates.md, "The subset"). The engine supports much more. Everything outside the subset
+ * is refused before the engine sees it, so that operators' templates do not depend on the engine.
  */
 
 /** The lowest and the highest number of arguments of each filter. */

@@ -22,8 +22,8 @@ import type { Algorithms, Checked, Payload } from "./JwsChecks.ts"
 import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./JwsChecks.ts"
 
 /*
- * The checks of a signed request, in the order of docs/decisions/acme-surface.md, "Order of the checks". JwsChecks.ts
- * has the checks that need only the request. This file combines those checks with accounts and nonces.
+ * The checks of a signed request, in the order of docs/contribute/decisions/acme-surface.md, "Order of the checks".
+ * JwsChecks.ts has the checks that need only the request. This file combines those checks with accounts and nonces.
  */
 
 /** A POST to a resource of a profile, with the values that its signed header must match. */
@@ -163,7 +163,7 @@ const keySigned = (jws: Jws, algorithms: Algorithms) =>
     () => nonceIsFresh(jws.header.nonce)
   )
 
-/** Refuses an account that is not valid (row 9 of docs/decisions/acme-surface.md, "Order of the checks"). */
+/** Refuses an account that is not valid (row 9 of docs/contribute/decisions/acme-surface.md, "Order of the checks"). */
 export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
   account.status === "valid"
     ? Effect.void

@@ -65,8 +65,8 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
 
 /**
  * Returns the challenges that clients are shown of an authorization that a credential made valid. None is stored, but
- * some clients look for a challenge before they read the status (docs/decisions/clients.md, "A name that needs no
- * challenge shows valid ones"). All of them have the id of the authorization.
+ * some clients look for a challenge before they read the status (docs/contribute/decisions/clients.md, "A name that
+ * needs no challenge shows valid ones"). All of them have the id of the authorization.
  */
 export const impliedChallenges = (
   { challenge: { enabled } }: ProfileConfig,

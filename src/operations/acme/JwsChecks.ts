@@ -10,7 +10,8 @@ import { AccountId, isId } from "../../domain/Id.ts"
 /*
  * The checks of a signed request that need only the request. They are plain functions. The checks that need accounts or
  * nonces have to wait, so they are effects (Authenticate.ts). The numbers of the checks are rows of
- * docs/decisions/acme-surface.md, "Order of the checks". Row 1, the media type, is checked before the body is read.
+ * docs/contribute/decisions/acme-surface.md, "Order of the checks". Row 1, the media type, is checked before the body
+ * is read.
  */
 
 /**

@@ -39,8 +39,8 @@ export const issuerCertificate = (profile: string, id?: string) =>
 
 /**
  * Returns the stored DER revocation list of the CA that issues for a profile, or of the CA with this id
- * (docs/decisions/revocation-lists.md, "Serving"). If the profile has no local CA, this is the list that the operator's
- * script returns, if any.
+ * (docs/contribute/decisions/revocation-lists.md, "Serving"). If the profile has no local CA, this is the list that the
+ * operator's script returns, if any.
  */
 const revocationList = Effect.fnUntraced(function*(profile: string, id?: string) {
   const issuer = yield* issuerOf(profile, id)

@@ -93,10 +93,10 @@ const refused = Effect.fnUntraced(function*(
 const longestSerial = 64
 
 /**
- * Handles revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf and the submitted leaf
- * must be equal, octet for octet. The sender's right to revoke is checked before any answer that would show whether the
- * certificate is revoked. If an external signer must revoke the certificate, the request waits for that signer. A key
- * compromise burns the key even if the certificate had already been revoked.
+ * Handles revokeCert (RFC 8555 section 7.6; docs/reference/protocol.md, "Revocation"). The stored leaf and the
+ * submitted leaf must be equal, octet for octet. The sender's right to revoke is checked before any answer that would
+ * show whether the certificate is revoked. If an external signer must revoke the certificate, the request waits for
+ * that signer. A key compromise burns the key even if the certificate had already been revoked.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request

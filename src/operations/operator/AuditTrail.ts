@@ -50,7 +50,7 @@ const mostOfRequest = 10_000
 
 /**
  * Returns the rows of one request, up to a limit. Usually a request has a few rows, but a proxy may give the same id to
- * every request (docs/decisions/audit-rows.md, "Reading").
+ * every request (docs/contribute/decisions/audit-rows.md, "Reading").
  */
 const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: string, { limit, offset }: Page) {
   const found: Array<AuditRecord> = []

@@ -11,9 +11,9 @@ import { actorFields, actorOf } from "../Operator.ts"
 import { enqueueList } from "../work/crl/ListJob.ts"
 
 /**
- * Declares a CA compromised (docs/decisions/rotation.md, "A compromised CA"). From this commit on, no process stores a
- * certificate of the CA, and a job revokes every certificate that it has signed. Returns whether the CA was not
- * compromised before. Fails if there is no list of such a CA.
+ * Declares a CA compromised (docs/contribute/decisions/rotation.md, "A compromised CA"). From this commit on, no
+ * process stores a certificate of the CA, and a job revokes every certificate that it has signed. Returns whether the
+ * CA was not compromised before. Fails if there is no list of such a CA.
  */
 export const compromise = Effect.fn("CaCompromise.compromise")(
   function*(operator: Operator, issuer: string) {

@@ -26,7 +26,7 @@ import * as eab from "./Eab.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import { checkKind } from "./OrderRecords.ts"
 
-/* What operators do with campaigns (docs/decisions/campaigns.md). */
+/* What operators do with campaigns (docs/contribute/decisions/campaigns.md). */
 
 /** What an operator says about a new campaign. Times are epoch seconds. */
 export interface NewCampaign {

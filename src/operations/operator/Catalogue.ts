@@ -67,7 +67,7 @@ export interface Word {
 }
 
 /** The pages with an anchor for each event, and for each section of the configuration. */
-const [eventPage, keyPage] = ["docs/log-events.md", "docs/configuration.md"]
+const [eventPage, keyPage] = ["docs/reference/log-events.md", "docs/reference/configuration.md"]
 
 const withPages = ({ page, ...said }: Said, own: string): Pick<Word, "meaning" | "remedy" | "pages"> => ({
   ...said,
@@ -103,7 +103,7 @@ const problemWord = (name: ProblemSuffix): Word => {
   return {
     kind: "problem",
     name,
-    ...withPages(saidBy(problemMeanings[name]), "docs/errors.md#types-of-problems"),
+    ...withPages(saidBy(problemMeanings[name]), "docs/reference/errors.md#types-of-problems"),
     statuses: distinct(rows.map(({ status }) => status)).toSorted((one, other) => one - other),
     events: eventsIn(rows.flatMap(({ tag }) => recordsOf(tag)))
   }
@@ -114,7 +114,7 @@ const codeWord = (name: OperatorCode): Word => {
   return {
     kind: "code",
     name,
-    ...withPages(saidBy(codeMeanings[name]), "docs/errors.md#codes-of-the-api"),
+    ...withPages(saidBy(codeMeanings[name]), "docs/reference/errors.md#codes-of-the-api"),
     statuses: distinct(rows.map(({ status }) => status)),
     events: eventsIn(rows.flatMap(({ tag }) => operatorRecords[tag] ?? []))
   }
@@ -123,7 +123,7 @@ const codeWord = (name: OperatorCode): Word => {
 const auditWord = (name: AuditEvent): Word => ({
   kind: "audit_event",
   name,
-  ...withPages(saidBy(auditEventMeanings[name]), "docs/admin.md#what-is-recorded")
+  ...withPages(saidBy(auditEventMeanings[name]), "docs/operate/operators.md#what-is-recorded")
 })
 
 const keyWords = (): ReadonlyArray<Word> =>
@@ -144,7 +144,7 @@ const metricWord = ([name, { help, kind, labels }]: [string, Series]): Word => (
   kind: "metric",
   name,
   meaning: help,
-  pages: ["docs/metrics.md#series"],
+  pages: ["docs/reference/metrics.md#series"],
   type: kind === "sampledCounter" ? "counter" : kind,
   labels: Object.keys(labels)
 })

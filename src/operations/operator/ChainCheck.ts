@@ -18,7 +18,10 @@ import { compared, faultsOf } from "./ChainDifferences.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import { pruningRecord } from "./PruningRecord.ts"
 
-/* Walks the chain of the audit trail and compares it with the rows (docs/decisions/audit-chain.md, "Verification"). */
+/*
+ * Walks the chain of the audit trail and compares it with the rows (docs/contribute/decisions/audit-chain.md,
+ * "Verification").
+ */
 
 const linksAtOnce = 25
 const rowsAtOnce = 1000

@@ -1,6 +1,9 @@
 import type { Leaf } from "../../domain/AuditChain.ts"
 
-/* Compares the rows of the trail with the leaves of its chain (docs/decisions/audit-chain.md, "Verification"). */
+/*
+ * Compares the rows of the trail with the leaves of its chain (docs/contribute/decisions/audit-chain.md,
+ * "Verification").
+ */
 
 /** What somebody has done to rows or links. */
 export const faultKinds = ["changed", "removed", "inserted", "reordered"] as const

@@ -8,8 +8,8 @@ import * as checks from "../../store/ChainChecks.ts"
 import { verify } from "./ChainVerification.ts"
 
 /*
- * Checks the chain of the audit trail each day, in steps that a job runs (docs/decisions/audit-chain.md, "The daily
- * check").
+ * Checks the chain of the audit trail each day, in steps that a job runs (docs/contribute/decisions/audit-chain.md,
+ * "The daily check").
  */
 
 /** From the begin of a check to the begin of the next one, in seconds. */

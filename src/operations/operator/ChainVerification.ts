@@ -14,7 +14,7 @@ import type { ChainFault, Walked } from "./ChainCheck.ts"
 import { ChainProgress, walk } from "./ChainCheck.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/* Says whether the audit trail is still what was chained (docs/decisions/audit-chain.md, "Verification"). */
+/* Says whether the audit trail is still what was chained (docs/contribute/decisions/audit-chain.md, "Verification"). */
 
 /** What can be said about the signature of the newest signed head. */
 export const signatureVerdicts = ["valid", "invalid", "other_key", "unchecked"] as const

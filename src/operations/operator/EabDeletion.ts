@@ -90,8 +90,8 @@ const told = Effect.fnUntraced(function*(
 
 /**
  * Deletes a credential. `mode` says whether its accounts are kept, deactivated or deleted. Either all of this is done
- * or none of it. Accounts with a live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of
- * accounts").
+ * or none of it. Accounts with a live certificate are never deleted (docs/configure/credentials.md, "Deleting, and what
+ * becomes of accounts").
  */
 export const remove = Effect.fn("EabDeletion.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {

@@ -212,9 +212,9 @@ const usualCountMillis = 400
 
 /**
  * Lists the certificates that expire within the wanted number of days and are neither revoked nor expired, soonest
- * first (docs/decisions/expiring.md). `total` is the number of certificates in the window. With `hideSuperseded`,
- * replaced certificates are left out, and `hidden` is their number. The counting takes at most `countMillis`.
- * `truncated` means that there may be more.
+ * first (docs/contribute/decisions/expiring.md). `total` is the number of certificates in the window. With
+ * `hideSuperseded`, replaced certificates are left out, and `hidden` is their number. The counting takes at most
+ * `countMillis`. `truncated` means that there may be more.
  */
 export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
   readForOperator(Effect.gen(function*() {

@@ -41,7 +41,8 @@ export interface Supposed {
 }
 
 /**
- * Where a policy is applied. `CSR` means finalize. Scripts also receive the word `CSR` (docs/policy.md, "Programs").
+ * Where a policy is applied. `CSR` means finalize. Scripts also receive the word `CSR` (docs/configure/policy.md,
+ * "Programs").
  */
 export type AskedAt = "connection" | NameRequest
 
@@ -137,7 +138,7 @@ interface ExplainedStage {
   readonly skipped: ReturnType<typeof decided>["skipped"]
 }
 
-/** Returns whether the account may order (docs/policy.md, "Blocked accounts"). */
+/** Returns whether the account may order (docs/configure/policy.md, "Blocked accounts"). */
 const ordering = ({ blockReason = "", blockedAt, status }: SupposedAccount): ExplainedStage => {
   const stage: Omit<ExplainedStage, "outcome"> = { stage: "account", at: "account", warned: [], asked: [], skipped: [] }
   if (status === "valid" && blockedAt === undefined) {
@@ -152,7 +153,10 @@ const ordering = ({ blockReason = "", blockedAt, status }: SupposedAccount): Exp
   return { ...stage, outcome: "refused", status: problemOf(problem).status, type: problemType(problem), detail }
 }
 
-/** Returns whether the credential of the account permits the order (docs/eab.md, "What a credential may ask for"). */
+/**
+ * Returns whether the credential of the account permits the order (docs/configure/credentials.md, "What a credential
+ * may ask for").
+ */
 const scoped = (profile: ProfileConfig, scope: CredentialScope, { kind, names }: Supposed): ExplainedStage => {
   const stage: Omit<ExplainedStage, "outcome"> = { stage: "scope", at: "scope", warned: [], asked: [], skipped: [] }
   const wrongKind = kindFault(scope, certificateKinds(profile), kind)

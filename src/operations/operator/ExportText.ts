@@ -1,6 +1,6 @@
 import * as Stream from "effect/Stream"
 
-/* Writes objects as CSV or as JSON, piece by piece (docs/decisions/admin.md, "Exports"). */
+/* Writes objects as CSV or as JSON, piece by piece (docs/contribute/decisions/admin.md, "Exports"). */
 
 /** The format of an export. */
 export type Format = (typeof formats)[number]

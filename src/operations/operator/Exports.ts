@@ -27,7 +27,7 @@ import { accountObject } from "./objects/AccountObjects.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./OrderRecords.ts"
 
-/* Exports whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
+/* Exports whole lists as files, newest first (docs/contribute/decisions/admin.md, "Exports"). */
 
 /** The properties of a requested export. */
 export interface Wish {

@@ -109,7 +109,7 @@ const tries = 5
 /**
  * Cancels a job that waits or has failed. A waiting job is given up according to the rules of its kind: its order, if
  * any, becomes `invalid`. The order of a failed job has already ended and is not changed
- * (docs/decisions/job-outcomes.md, "Giving up").
+ * (docs/contribute/decisions/job-outcomes.md, "Giving up").
  */
 export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {

@@ -11,7 +11,10 @@ import type { Compared, Source } from "../work/crl/RestoredRevocations.ts"
 import { compare, raiseAbove, restore } from "../work/crl/RestoredRevocations.ts"
 import { find, signing } from "./CrlRecords.ts"
 
-/* Imports revocations after a restore, from a list that an operator has kept (docs/decisions/issued-lists.md). */
+/*
+ * Imports revocations after a restore, from a list that an operator has kept
+ * (docs/contribute/decisions/issued-lists.md).
+ */
 
 /** A list that may be imported, and the revocations in it that the database lacks. */
 export interface Importable extends Source {

@@ -9,8 +9,8 @@ import * as nameWalk from "../../store/orders/NameWalk.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 
 /*
- * Searches for orders by walking over their names, within fixed bounds (docs/decisions/data-model.md, "Names that
- * contain a text").
+ * Searches for orders by walking over their names, within fixed bounds (docs/contribute/decisions/data-model.md, "Names
+ * that contain a text").
  */
 
 const walkNames = 1_000_000

@@ -27,8 +27,8 @@ import type { detail } from "./OrderRecords.ts"
 import { validityOf } from "./OrderRecords.ts"
 
 /**
- * Records as operators see them: `--json` of the command line prints these objects (docs/decisions/command-line.md,
- * "What every command keeps to").
+ * Records as operators see them: `--json` of the command line prints these objects
+ * (docs/contribute/decisions/command-line.md, "What every command keeps to").
  */
 
 /** An EAB credential, without its secret. */

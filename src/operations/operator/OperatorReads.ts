@@ -12,8 +12,8 @@ const retrySeconds = 5
 
 /**
  * Reads a list, a count or the result of a search for operators, on a separate connection. The limit is ten seconds. If
- * the reading takes longer, or if too many other readings are running, it fails with `Busy` (docs/decisions/admin.md,
- * "Conventions").
+ * the reading takes longer, or if too many other readings are running, it fails with `Busy`
+ * (docs/contribute/decisions/admin.md, "Conventions").
  */
 export const readForOperator = <A, E, R>(
   body: Effect.Effect<A, E, R>,
@@ -37,9 +37,9 @@ const comparedSeconds = 900
 const recentChanges = Effect.map(currentSeconds, (now) => countSince(now - comparedSeconds))
 
 /**
- * Runs the work of a route. If the route may lag, its reads go to the standby (docs/decisions/standby.md). The session
- * or the token was already read from the primary when the request was checked. Also returns how many seconds old the
- * data may be.
+ * Runs the work of a route. If the route may lag, its reads go to the standby (docs/contribute/decisions/standby.md).
+ * The session or the token was already read from the primary when the request was checked. Also returns how many
+ * seconds old the data may be.
  */
 export const lagging = <A, E, R>(
   { mayLag: isAllowed = false }: { readonly mayLag?: boolean },

@@ -9,7 +9,7 @@ const most = 5000
 /**
  * Counts, by rule, the signing requests that the filter of a profile refused within the last day. Refusals that no rule
  * decided are counted under the empty name. Only the newest failures are read; `isCut` means that there are more.
- * Refusals of connections and of new orders are in the log, not in the trail (docs/decisions/audit-rows.md).
+ * Refusals of connections and of new orders are in the log, not in the trail (docs/contribute/decisions/audit-rows.md).
  */
 export const refusalsByRule = (profile: string) =>
   readForOperator(Effect.gen(function*() {

@@ -8,7 +8,7 @@ import { readForOperator } from "./OperatorReads.ts"
 
 /*
  * What the trail says about its own retention. Each deletion of old rows is recorded by a row in the same transaction,
- * and that row is chained like every other (docs/decisions/audit-chain.md, "Retention").
+ * and that row is chained like every other (docs/contribute/decisions/audit-chain.md, "Retention").
  */
 
 const daySeconds = 86_400

@@ -173,7 +173,7 @@ const lagOf = (
 /**
  * Makes the metrics that a worker reads from the database at a scrape. They are counted at most once in ten seconds. If
  * a sample fails, takes longer than two seconds, or would begin after five seconds, it is left out, and that is logged
- * (docs/decisions/log-and-metrics.md, "Metrics").
+ * (docs/contribute/decisions/log-and-metrics.md, "Metrics").
  */
 export const make = (known: {
   readonly kinds: ReadonlyArray<JobKind>

@@ -20,8 +20,8 @@ import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./OrderRecords.ts"
 
 /*
- * The search box. It accepts one text and decides what the text may mean (docs/decisions/admin.md, "Names and
- * searches").
+ * The search box. It accepts one text and decides what the text may mean (docs/contribute/decisions/admin.md, "Names
+ * and searches").
  */
 
 /** The kind of a result. */

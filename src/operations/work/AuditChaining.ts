@@ -9,7 +9,7 @@ import * as chained from "../../store/ChainedRows.ts"
 import * as links from "../../store/ChainLinks.ts"
 import { settledAfter } from "./SettledRows.ts"
 
-/* Appends the rows of the audit trail to its chain (docs/decisions/audit-chain.md). */
+/* Appends the rows of the audit trail to its chain (docs/contribute/decisions/audit-chain.md). */
 
 /** The highest number of rows of a link. */
 const rowsOfLink = 500

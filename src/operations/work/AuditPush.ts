@@ -8,7 +8,7 @@ import * as receivers from "../../store/AuditReceiverRows.ts"
 import { auditObject } from "../AuditRowObject.ts"
 import { settledAfter } from "./SettledRows.ts"
 
-/* Pushes the rows of the audit trail to a receiver (docs/decisions/audit-push.md). */
+/* Pushes the rows of the audit trail to a receiver (docs/contribute/decisions/audit-push.md). */
 
 /** The highest number of rows that are sent at once. */
 const mostRows = 500

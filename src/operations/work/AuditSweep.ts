@@ -58,6 +58,7 @@ export const prune =
 
 /**
  * Deletes the links whose rows were all deleted, except the last one, by which the next link can be checked. Must run
- * only after {@link prune} has deleted every row before this epoch second (docs/decisions/audit-chain.md, "Retention").
+ * only after {@link prune} has deleted every row before this epoch second (docs/contribute/decisions/audit-chain.md,
+ * "Retention").
  */
 export const pruneLinks = (before: number) => inBatches(1000, (limit) => links.prune(before, limit))

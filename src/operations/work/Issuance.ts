@@ -44,9 +44,10 @@ const chosenHour = Effect.fnUntraced(function*({ chain, serial }: Issued) {
 })
 
 /**
- * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
- * account and all its authorizations must be valid, and the account must not be blocked. This is checked before the signing, and again in the write that
- * stores the certificate. While the CA is away, the order waits until it would have expired.
+ * Makes one attempt to sign (docs/contribute/decisions/job-outcomes.md, "Signing"). The order must still be
+ * `processing`, its account and all its authorizations must be valid, and the account must not be blocked. This is
+ * checked before the signing, and again in the write that stores the certificate. While the CA is away, the order waits
+ * until it would have expired.
  */
 export const issue = Effect.fnUntraced(function*(profiles: Profiles, payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)

@@ -19,8 +19,9 @@ import { revoke } from "./Revocation.ts"
 const pageSize = 100
 
 /**
- * Revokes every live certificate of a key that was burnt for everybody (docs/decisions/keys-and-chains.md, "Who may
- * burn a key"). Each certificate is revoked by its own backend. A repeated attempt finds the certificates that remain.
+ * Revokes every live certificate of a key that was burnt for everybody (docs/contribute/decisions/keys-and-chains.md,
+ * "Who may burn a key"). Each certificate is revoked by its own backend. A repeated attempt finds the certificates that
+ * remain.
  */
 export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: PayloadOf<"key_revoke">, job: Job) {
   const key = Buffer.from(pubkey, "base64url")

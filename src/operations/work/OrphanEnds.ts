@@ -9,7 +9,10 @@ import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import type { Actor } from "../Operator.ts"
 
-/* What finally happens to a certificate whose order ended without it (docs/decisions/orphaned-certificates.md). */
+/*
+ * What finally happens to a certificate whose order ended without it
+ * (docs/contribute/decisions/orphaned-certificates.md).
+ */
 
 /** A certificate that is not revoked. */
 export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]

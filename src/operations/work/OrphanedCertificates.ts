@@ -33,7 +33,7 @@ import { settle } from "./OrphanEnds.ts"
 
 /*
  * Handles certificates whose orders ended while a program or an upstream signed them
- * (docs/decisions/orphaned-certificates.md).
+ * (docs/contribute/decisions/orphaned-certificates.md).
  */
 
 type Payload = PayloadOf<"orphan_revoke">

@@ -119,11 +119,11 @@ const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string |
 })
 
 /**
- * Makes one attempt to fulfil an order at the upstream (docs/decisions/relays.md). As for any signing, the account and
- * every authorization must be valid, both before the attempt begins and in the write that stores the certificate
- * (docs/decisions/job-outcomes.md, "Signing"). An order that is already open at the upstream is continued. The time
- * limit of the order includes the attempts and the waits between them, but not the time in which no process has the
- * job.
+ * Makes one attempt to fulfil an order at the upstream (docs/contribute/decisions/relays.md). As for any signing, the
+ * account and every authorization must be valid, both before the attempt begins and in the write that stores the
+ * certificate (docs/contribute/decisions/job-outcomes.md, "Signing"). An order that is already open at the upstream is
+ * continued. The time limit of the order includes the attempts and the waits between them, but not the time in which no
+ * process has the job.
  */
 export const relay = Effect.fnUntraced(function*(profiles: Profiles, payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)

@@ -37,9 +37,9 @@ export interface Settled {
  * the newest one is visible. Inserts do not wait.
  *
  * On PostgreSQL a row with a low id can become visible after a row with a higher id. So this reads the highest id, and
- * then waits for the transactions that hold the lock of an insert. An insert takes this lock before it takes an id, so a
- * transaction with a lower id either has ended or is waited for (docs/decisions/audit-chain.md, "Rows that become
- * visible late").
+ * then waits for the transactions that hold the lock of an insert. An insert takes this lock before it takes an id, so
+ * a transaction with a lower id either has ended or is waited for (docs/contribute/decisions/audit-chain.md, "Rows that
+ * become visible late").
  */
 export const settledAfter = (id: number): Effect.Effect<Settled, StorageFailed, Database> =>
   Effect.gen(function*() {

@@ -73,8 +73,8 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
 })
 
 /**
- * Makes one attempt (docs/decisions/job-outcomes.md, "Signing"). If the process crashes between the signer's answer and
- * the mark on the order, the signer is asked again.
+ * Makes one attempt (docs/contribute/decisions/job-outcomes.md, "Signing"). If the process crashes between the signer's
+ * answer and the mark on the order, the signer is asked again.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))

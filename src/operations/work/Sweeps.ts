@@ -162,9 +162,9 @@ const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, n
 })
 
 /**
- * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). If a challenge under
- * validation has no job, a job is queued for it, with the account's current key. If a processing order has no job any
- * more, the order becomes `invalid`. Rows younger than a minute are not touched.
+ * Repairs what a crash can leave behind (docs/contribute/decisions/job-outcomes.md, "After a crash"). If a challenge
+ * under validation has no job, a job is queued for it, with the account's current key. If a processing order has no job
+ * any more, the order becomes `invalid`. Rows younger than a minute are not touched.
  */
 export const recover = (
   config: Pick<Config, "order" | "profiles">

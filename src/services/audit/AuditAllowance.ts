@@ -7,8 +7,8 @@ const rowsPerMinute = 10
 const minuteMillis = 60_000
 
 /**
- * Limits how many rows strangers can make this process write (docs/decisions/audit-rows.md, "Rows that outsiders
- * cause").
+ * Limits how many rows strangers can make this process write (docs/contribute/decisions/audit-rows.md, "Rows that
+ * outsiders cause").
  */
 export class AuditAllowance extends Context.Service<AuditAllowance, {
   /** Returns whether one more row may be written now. At most ten rows may be written per minute. */

@@ -6,7 +6,9 @@ import { newHeadKey, readHeadKey } from "../../crypto/keys/HeadKey.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { readTextFile, removeLeftovers, said, writeNewFile } from "../../engine/host/KeyFile.ts"
 
-/* The file with the key that signs the heads of the chain (docs/decisions/audit-chain.md, "Signed heads"). */
+/*
+ * The file with the key that signs the heads of the chain (docs/contribute/decisions/audit-chain.md, "Signed heads").
+ */
 
 /** The key cannot be used. `detail` is a sentence that names the configuration key and the file. */
 export class HeadKeyUnusable extends Data.TaggedError("HeadKeyUnusable")<{ readonly detail: string }> {

@@ -18,8 +18,8 @@ const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
 
 /**
  * A cache of imported account keys. If it holds more than 10 000 keys, the least recently used key is dropped.
- * Importing a key costs twice as much as verifying with it (docs/decisions/x509.md). The key of an account may have
- * been changed by another process, so callers that rely on a cached key must compare it with the row.
+ * Importing a key costs twice as much as verifying with it (docs/contribute/decisions/x509.md). The key of an account
+ * may have been changed by another process, so callers that rely on a cached key must compare it with the row.
  */
 export class AccountKeys extends Context.Service<AccountKeys, {
   /** Returns the key of the account as it was last seen here. */

@@ -57,7 +57,8 @@ const shortened = (subject: string): string => {
 
 /**
  * Compiles the messages of a section. `at` is the key of the section, for the text of refusals. `host` names the
- * installation in subjects. The templates may use only the part of the language that docs/decisions/templates.md lists.
+ * installation in subjects. The templates may use only the part of the language that
+ * docs/contribute/decisions/templates.md lists.
  */
 export const compileMessages = (
   { template_dir, webhook }: Section,

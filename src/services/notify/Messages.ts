@@ -4,8 +4,8 @@ import type { MessageKind } from "../../domain/Notification.ts"
 import { revocationReasons } from "../../domain/RevocationReason.ts"
 
 /*
- * The built-in messages (docs/notifications.md, "Messages"). They are templates in the same language that operators
- * use, so that a file can replace each of them.
+ * The built-in messages (docs/configure/notifications.md, "Messages"). They are templates in the same language that
+ * operators use, so that a file can replace each of them.
  */
 
 const days = "{{ one.days_remaining }} {% if one.days_remaining == 1 %}day{% else %}days{% endif %}"

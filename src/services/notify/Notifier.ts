@@ -51,7 +51,7 @@ export interface ContactLetter {
   }
 }
 
-/** Queues notifications to operators and programs (docs/decisions/notifications.md). */
+/** Queues notifications to operators and programs (docs/contribute/decisions/notifications.md). */
 export class Notifier extends Context.Service<Notifier, {
   /** In the caller's transaction, writes one job for each entry that wants the event. */
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>

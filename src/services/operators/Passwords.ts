@@ -34,7 +34,7 @@ const retrySeconds = 1
 
 /**
  * Makes a queue for hashes. If too many hashes are waiting, another hash is refused, and the caller may try again later
- * (docs/decisions/shares.md).
+ * (docs/contribute/decisions/shares.md).
  */
 const makeHashQueue = (atOnce: number, mostWaiting: number) => {
   const { takeUnlessFull, underWay } = makeFairSemaphore(atOnce, { mostWaiting })

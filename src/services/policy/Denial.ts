@@ -4,7 +4,7 @@ import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import type { CheckAnswer, NamedIdentifier, RefusedName } from "./Check.ts"
 import { findingOf, reasonOf } from "./Check.ts"
 
-/* Explains why a stage denies a request (docs/decisions/policy.md, "Refusals"). */
+/* Explains why a stage denies a request (docs/contribute/decisions/policy.md, "Refusals"). */
 
 type Answers = ReadonlyMap<string, CheckAnswer>
 

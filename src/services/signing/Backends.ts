@@ -175,8 +175,8 @@ const askedFor = (profile: string, signer: Signer): Signer => {
 /**
  * Makes one backend for each distinct `signer` section. Fails if one of them cannot be made. A backend of `before` is
  * used again if its section and `outbound` are unchanged. `outbound` contains the sections that say how other hosts are
- * reached (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it and the cause is outside the configuration,
- * a profile is served even without a usable backend (docs/decisions/degraded-profiles.md).
+ * reached (docs/contribute/decisions/process.md, "Reload"). If `mayDegrade` allows it and the cause is outside the
+ * configuration, a profile is served even without a usable backend (docs/contribute/decisions/degraded-profiles.md).
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,

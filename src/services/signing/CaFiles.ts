@@ -228,8 +228,8 @@ const read = (
   )
 
 /**
- * Loads the certificate and the key of the CA for signing. Refuses everything that docs/decisions/local-ca.md,
- * "Loading" lists.
+ * Loads the certificate and the key of the CA for signing. Refuses everything that
+ * docs/contribute/decisions/local-ca.md, "Loading" lists.
  */
 export const loadForSigning = (settings: CaKeySettings): Effect.Effect<SigningCa, CaFilesUnusable> =>
   Effect.gen(function*() {

@@ -3,7 +3,9 @@ import { issuerMark } from "../../domain/IssuerState.ts"
 import { parseRfc3339 } from "../../engine/Time.ts"
 import type { CaFileSettings, CaKeySettings } from "./CaFiles.ts"
 
-/* The CAs of a `signer.local_ca` section: the first one, and those of `others` (docs/decisions/rotation.md). */
+/*
+ * The CAs of a `signer.local_ca` section: the first one, and those of `others` (docs/contribute/decisions/rotation.md).
+ */
 
 /** What every CA of a section puts into its leaves, and the files of its list. */
 interface Published {

@@ -10,7 +10,7 @@ import { CaFilesUnusable, sectionOf, sentence } from "./CaFiles.ts"
 
 /*
  * Cross-certificates of a CA: certificates of the same CA that were signed by other CAs. Clients whose machines trust
- * only one of the other CAs choose the chain that leads there (docs/decisions/rotation.md, "Two chains").
+ * only one of the other CAs choose the chain that leads there (docs/contribute/decisions/rotation.md, "Two chains").
  */
 
 /** The keys of a CA with cross-certificates. */

@@ -20,9 +20,9 @@ const toleranceSeconds = 3600
 export const maxChainBytes = 65_536
 
 /**
- * Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). If a refused chain
- * contains a certificate for the key of the request, the failure contains that certificate, because it was signed
- * although the client will not get it (docs/decisions/orphaned-certificates.md).
+ * Checks a chain from another party against the request (docs/contribute/decisions/keys-and-chains.md). If a refused
+ * chain contains a certificate for the key of the request, the failure contains that certificate, because it was signed
+ * although the client will not get it (docs/contribute/decisions/orphaned-certificates.md).
  */
 export const accept = (
   chain: string,

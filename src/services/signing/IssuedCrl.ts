@@ -7,7 +7,7 @@ import { readRevocationList, verifyList } from "../../crypto/x509/RevocationList
 import type { FileUnusable } from "../../engine/host/KeyFile.ts"
 import { isTaken, readOctets, replaceFile, said, stampOf } from "../../engine/host/KeyFile.ts"
 
-/* A file on the disk of the worker that records the last list of a CA (docs/decisions/issued-lists.md). */
+/* A file on the disk of the worker that records the last list of a CA (docs/contribute/decisions/issued-lists.md). */
 
 /** The record exists but cannot be used, so it is unknown what the CA has revoked. The message names the file. */
 export class IssuedCrlUnusable extends Data.TaggedError("IssuedCrlUnusable")<{

@@ -17,8 +17,8 @@ import type { SigningIssuer } from "./SigningIssuer.ts"
 import * as signingIssuer from "./SigningIssuer.ts"
 
 /*
- * The signer of a profile with CAs of its own (docs/decisions/local-ca.md). One of them issues; all of them publish
- * lists (docs/decisions/rotation.md).
+ * The signer of a profile with CAs of its own (docs/contribute/decisions/local-ca.md). One of them issues; all of them
+ * publish lists (docs/contribute/decisions/rotation.md).
  */
 
 /** Refuses two CAs of a section with the same key, because a key can be in one state only. */

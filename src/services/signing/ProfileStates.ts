@@ -10,7 +10,7 @@ export interface Degraded {
 
 /**
  * The profiles for which no worker can sign, as far as this process knows. They are read from the database every few
- * seconds, because only workers have signers (docs/decisions/degraded-profiles.md).
+ * seconds, because only workers have signers (docs/contribute/decisions/degraded-profiles.md).
  */
 export class ProfileStates extends Context.Service<ProfileStates, {
   readonly of: (profile: string) => Degraded | undefined

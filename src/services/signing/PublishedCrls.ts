@@ -51,7 +51,7 @@ type TakeBack<R> = (forked: ForkedList) => Effect.Effect<boolean, StorageFailed,
  * The stored revocation lists that this process serves. A list is read again only after a new list was stored. Once the
  * process has served a list, it serves no older list of the same issuer, and no list that lacks one of the revocations.
  * Otherwise, revoked certificates would be good again if the database went back to an older state
- * (docs/decisions/issued-lists.md).
+ * (docs/contribute/decisions/issued-lists.md).
  */
 export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**

@@ -16,7 +16,7 @@ const flushEvery = "20 seconds"
 
 /**
  * Notes for which certificates of campaigns clients have asked for renewal information, and writes this in batches
- * (docs/decisions/campaigns.md). What is noted is only a hint: a crash loses it, and the clients ask again.
+ * (docs/contribute/decisions/campaigns.md). What is noted is only a hint: a crash loses it, and the clients ask again.
  */
 export class RenewalAsks extends Context.Service<RenewalAsks, {
   /** Notes that a client has asked for the certificate of an order. */

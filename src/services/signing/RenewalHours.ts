@@ -16,9 +16,9 @@ const placeOf = (serial: string): number => Number.parseInt(serial.slice(-8), 16
 
 /**
  * Counts how many renewal windows begin in each hour, and chooses an hour with few for the next certificate
- * (`renewal.spread`, docs/renewal.md). The counts are hints: what a process has counted is written after at most twenty
- * seconds, and other processes learn of it then. A crash loses what was not written, and an issuance that fails later
- * stays counted.
+ * (`renewal.spread`, docs/clients/renewal.md). The counts are hints: what a process has counted is written after at
+ * most twenty seconds, and other processes learn of it then. A crash loses what was not written, and an issuance that
+ * fails later stays counted.
  */
 export class RenewalHours extends Context.Service<RenewalHours, {
   /** Chooses and counts the window of a certificate. Returns its start in epoch seconds, or undefined. */

@@ -47,7 +47,8 @@ export interface Issued {
   readonly issuer?: string
   /**
    * Records that the certificate was signed in vain. Must be run if the certificate is not used. Absent if another
-   * party signed the certificate, because then it must be revoked there (docs/decisions/orphaned-certificates.md).
+   * party signed the certificate, because then it must be revoked there
+   * (docs/contribute/decisions/orphaned-certificates.md).
    */
   readonly discarded?: Effect.Effect<void>
 }

@@ -47,7 +47,7 @@ export class HookFailed extends Data.TaggedError("HookFailed")<{
 /** The exit code that says that the CSR is at fault. Only the hook `issue` may use this code. */
 export const badCsrExit = 3
 
-/** Runs a hook (docs/signers.md, "A program"). Returns the standard output of the hook. */
+/** Runs a hook (docs/configure/signers.md, "A program"). Returns the standard output of the hook. */
 export const ask = (
   scripts: Scripts["Service"],
   settings: CustomSettings,

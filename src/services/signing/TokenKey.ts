@@ -9,7 +9,7 @@ import type { TokenPublicKey } from "../../engine/token/pkcs11Module.ts"
 import type { Token, TokenLimits, TokenSettings } from "../../engine/token/Token.ts"
 import { makeToken, TokenFailed } from "../../engine/token/Token.ts"
 
-/* The key of a CA in a PKCS#11 token (docs/decisions/ca-keys.md). */
+/* The key of a CA in a PKCS#11 token (docs/contribute/decisions/ca-keys.md). */
 
 const spkiOf = (key: TokenPublicKey): Uint8Array =>
   key.kind === "rsa" ? rsaSpki(key.modulus, key.exponent) : ecSpki(key.parameters, key.point)

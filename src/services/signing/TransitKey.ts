@@ -9,7 +9,7 @@ import type { Transit, TransitSettings, TransitVersion } from "../../engine/net/
 import { makeTransit, TransitFailed } from "../../engine/net/Transit.ts"
 import type { Web } from "../../engine/net/Web.ts"
 
-/* The key of a CA in the Transit engine of OpenBao or Vault (docs/decisions/ca-keys.md). */
+/* The key of a CA in the Transit engine of OpenBao or Vault (docs/contribute/decisions/ca-keys.md). */
 
 const keyOver = (transit: Transit, publicKey: CaMaterial["publicKey"]): Result.Result<CaKey, UnsupportedIssuer> =>
   makeRemoteKey(publicKey, (asked) =>

@@ -17,7 +17,7 @@ import { ChallengePostponed, stalled, unlessOwn, unreachable } from "./Attempt.t
 
 /**
  * How one attempt resolves and dials hosts. A host is resolved once, and only checked addresses are dialled
- * (docs/protocol.md, "Addresses").
+ * (docs/reference/protocol.md, "Addresses").
  */
 export interface Dial {
   /**

@@ -19,8 +19,8 @@ const maxRecords = 64
 const bare = (record: string): string => record.replaceAll(/[\s"]/g, "")
 
 /**
- * Makes the dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). The check succeeds if one of the TXT
- * records at `_acme-challenge.<name>` is exactly the digest of the key authorization. Only the resolver is dialled.
+ * Makes the dns-01 check (RFC 8555 section 8.4; docs/reference/protocol.md, "dns-01"). The check succeeds if one of the
+ * TXT records at `_acme-challenge.<name>` is exactly the digest of the key authorization. Only the resolver is dialled.
  */
 export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
   Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {

@@ -60,9 +60,9 @@ const redirectTarget = (location: string | undefined, from: string): Result.Resu
 }
 
 /**
- * Makes the http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). The check succeeds if the served body is
- * exactly the key authorization. The caller limits the duration of the check; here the attempt's timeout only divides
- * the time among connection attempts. An interruption ends look-ups and sockets.
+ * Makes the http-01 check (RFC 8555 section 8.3; docs/reference/protocol.md, "http-01"). The check succeeds if the
+ * served body is exactly the key authorization. The caller limits the duration of the check; here the attempt's timeout
+ * only divides the time among connection attempts. An interruption ends look-ups and sockets.
  */
 export const makeHttp01 = (resolver: Pick<Resolver["Service"], "addresses">, httpGet: HttpGet["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

@@ -19,8 +19,9 @@ const mostNames = 10
 const longestText = 500
 
 /**
- * Makes the tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). The check succeeds if the host of the name
- * presents the validation certificate in a handshake for `acme-tls/1`. As for http-01, the caller limits the duration.
+ * Makes the tls-alpn-01 check (RFC 8737; docs/reference/protocol.md, "tls-alpn-01"). The check succeeds if the host of
+ * the name presents the validation certificate in a handshake for `acme-tls/1`. As for http-01, the caller limits the
+ * duration.
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Service"], "addresses">, peer: AlpnPeer["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

@@ -6,7 +6,10 @@ import { all, first, lenient, partitioned, run } from "../../engine/sql/Query.ts
 import { statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn } from "../Columns.ts"
 
-/* The certificates of campaigns (docs/decisions/campaigns.md). A row is open until its certificate leaves the campaign. */
+/*
+ * The certificates of campaigns (docs/contribute/decisions/campaigns.md). A row is open until its certificate leaves
+ * the campaign.
+ */
 
 const campaignId = uuid<CampaignId>()
 const orderId = uuid<OrderId>()

@@ -7,7 +7,7 @@ import { bool, int, json, nullable, text, uuid } from "../../engine/sql/Column.t
 import { first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/* Campaigns (docs/decisions/campaigns.md). */
+/* Campaigns (docs/contribute/decisions/campaigns.md). */
 
 /** An id that is lower than the id of every order. */
 export const noOrder = OrderId("00000000-0000-0000-0000-000000000000")

@@ -2,7 +2,10 @@ import { int, name } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Stores the last notice to operators about the expiry of each CA (docs/decisions/notifications.md, "CAs that end"). */
+/*
+ * Stores the last notice to operators about the expiry of each CA (docs/contribute/decisions/notifications.md, "CAs
+ * that end").
+ */
 
 const lastStatement = statement({
   name: "authority_notice_last",

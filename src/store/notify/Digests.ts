@@ -3,8 +3,8 @@ import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * Stores when the last digest of a profile's certificates was sent (docs/decisions/notifications.md, "Expiring
- * certificates").
+ * Stores when the last digest of a profile's certificates was sent (docs/contribute/decisions/notifications.md,
+ * "Expiring certificates").
  */
 
 const lastStatement = statement({

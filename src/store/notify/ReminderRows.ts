@@ -7,7 +7,7 @@ import { windowsIn } from "../Windows.ts"
 
 /*
  * Stores which certificates contacts were reminded of by mail, and how many of these mails were sent to each address
- * (docs/decisions/notifications.md, "Expiring certificates").
+ * (docs/contribute/decisions/notifications.md, "Expiring certificates").
  */
 
 const recentStatement = statement({

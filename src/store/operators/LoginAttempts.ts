@@ -4,7 +4,7 @@ import { first, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
-/* Counts recent attempts, for all processes together (docs/decisions/admin.md, "Login limiter"). */
+/* Counts recent attempts, for all processes together (docs/contribute/decisions/admin.md, "Login limiter"). */
 
 const windows = windowsIn({ table: "login_attempts", counter: "attempts", noun: "login_attempt" })
 

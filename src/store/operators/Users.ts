@@ -68,7 +68,7 @@ const lockStatement = statement({
     `SELECT ${select(user)} FROM admin_users WHERE username = :username${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
-// If the role is NULL, the operator is an admin (docs/decisions/admin.md, "Roles").
+// If the role is NULL, the operator is an admin (docs/contribute/decisions/admin.md, "Roles").
 const lockAdminsStatement = statement({
   name: "user_lock_admins",
   params: {},

@@ -12,7 +12,7 @@ import { orderColumns } from "./OrderRows.ts"
 
 /*
  * Finds certificates that expire soon and are not revoked, of one profile or of every profile
- * (docs/decisions/expiring.md).
+ * (docs/contribute/decisions/expiring.md).
  */
 
 /** SQL for the orders of every profile. The profiles are read one after the other. */

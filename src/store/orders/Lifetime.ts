@@ -3,7 +3,7 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 
 /*
  * SQL that tests whether an order has not expired yet. The expiry is the time that the client was told
- * (docs/decisions/data-model.md, "Expiry is kept").
+ * (docs/contribute/decisions/data-model.md, "Expiry is kept").
  */
 
 /**

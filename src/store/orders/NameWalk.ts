@@ -13,8 +13,8 @@ import { endColumns, endsWithin, endValues } from "./EndRange.ts"
 
 /*
  * Searches orders for a text in their names if no index can be used. The walk goes from the newest order to older
- * orders, one stretch at a time, and the database does all the comparing (docs/decisions/data-model.md, "Names that
- * contain a text").
+ * orders, one stretch at a time, and the database does all the comparing (docs/contribute/decisions/data-model.md,
+ * "Names that contain a text").
  */
 
 /**

@@ -4,7 +4,7 @@ import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* CAs whose keys others may have (docs/decisions/rotation.md, "A compromised CA"). */
+/* CAs whose keys others may have (docs/contribute/decisions/rotation.md, "A compromised CA"). */
 
 const noOrder = OrderId("00000000-0000-0000-0000-000000000000")
 

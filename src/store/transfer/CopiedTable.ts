@@ -10,8 +10,8 @@ const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text
 })
 
 /**
- * The kinds of columns (docs/decisions/data-model.md, "Kinds of columns"), and how the values of each kind are written
- * as text.
+ * The kinds of columns (docs/contribute/decisions/data-model.md, "Kinds of columns"), and how the values of each kind
+ * are written as text.
  */
 const codecs = {
   uuid: nullable(uuid()),

@@ -107,8 +107,8 @@ const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): Readonl
 const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "Content-Type" }
 
 /**
- * Makes the ACME surface of the mounted profiles: every layer of docs/decisions/acme-surface.md, "Layers of a request",
- * except the first.
+ * Makes the ACME surface of the mounted profiles: every layer of docs/contribute/decisions/acme-surface.md, "Layers of
+ * a request", except the first.
  */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
@@ -223,8 +223,8 @@ export const make = (
 
   /**
    * Makes the answer to a request. The answer waits once for the disk, instead of once for each read
-   * (docs/decisions/durability.md). If the sync fails, the process ends, and until then clients get the answer of a
-   * request that took too long.
+   * (docs/contribute/decisions/durability.md). If the sync fails, the process ends, and until then clients get the
+   * answer of a request that took too long.
    */
   const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> => {
     const answer = Effect.matchCauseEffect(respond(request, at), {

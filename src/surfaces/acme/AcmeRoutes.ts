@@ -84,7 +84,7 @@ const alternates = Object.fromEntries(
   ])
 )
 
-/** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
+/** The resources of a profile: the table of docs/reference/protocol.md, "What this version serves". */
 const table = {
   "/": { get: guidePage },
   "/directory": { get: directory, post: anybody(directory) },

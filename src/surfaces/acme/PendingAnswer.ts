@@ -17,8 +17,8 @@ export interface Polled {
 }
 
 /**
- * An answer that may soon change (docs/decisions/wake-up.md, "Answers that wait a moment"). The request gives its slot
- * back before it waits.
+ * An answer that may soon change (docs/contribute/decisions/wake-up.md, "Answers that wait a moment"). The request
+ * gives its slot back before it waits.
  */
 export interface PendingAnswer<E, R> {
   /** The current answer, or `undefined` if this process knows without a read that the job runs. */

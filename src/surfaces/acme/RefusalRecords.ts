@@ -7,7 +7,10 @@ import type { Request } from "../../engine/http/Message.ts"
 import { peerOf } from "../../engine/net/Peer.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 
-/* Records in the log why requests are refused (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
+/*
+ * Records in the log why requests are refused (docs/contribute/decisions/log-and-metrics.md, "Each refusal has a
+ * record").
+ */
 
 const minuteMillis = 60_000
 const mostOfHost = 20

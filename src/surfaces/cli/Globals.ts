@@ -7,8 +7,8 @@ import type { Flag } from "./CommandTree.ts"
 const colours = ["auto", "always", "never"] as const
 
 /**
- * The flags that are allowed anywhere on the command line (docs/decisions/command-line.md, "What every command keeps
- * to").
+ * The flags that are allowed anywhere on the command line (docs/contribute/decisions/command-line.md, "What every
+ * command keeps to").
  */
 export class Globals extends Context.Service<Globals, {
   readonly logLevel: LevelWord | undefined

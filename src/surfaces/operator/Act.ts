@@ -13,7 +13,7 @@ import type { Access } from "./gate/OperatorChecks.ts"
 /*
  * An act is one thing that an operator can do. It is declared once. From the declaration come its route (with decoding,
  * refusals and OpenAPI), its command (with flags, help and completions), and the code that reads its form
- * (docs/decisions/acts.md).
+ * (docs/contribute/decisions/acts.md).
  */
 
 /** A schema without services, which encodes the output of an act and describes it in the document. */
@@ -163,7 +163,7 @@ export interface Act<
   /**
    * Set if the act only reads, and its answer may lack the changes of the last seconds, so that a standby may serve its
    * reads. It must not be set for an act that changes something, or that reads sessions, tokens or operators
-   * (docs/decisions/standby.md).
+   * (docs/contribute/decisions/standby.md).
    */
   readonly mayLag?: true
   readonly input: In

@@ -29,7 +29,9 @@ import { readJson } from "./Json.ts"
 import type { GivenMembers } from "./MemberInput.ts"
 import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
 
-/** Checks the caller's password before an act runs that requires it (docs/decisions/admin.md, "Operators"). */
+/**
+ * Checks the caller's password before an act runs that requires it (docs/contribute/decisions/admin.md, "Operators").
+ */
 export const steppedUp = Effect.fnUntraced(function*(
   { http }: Pick<AnyAct<never>, "http">,
   { password }: { readonly password?: unknown }

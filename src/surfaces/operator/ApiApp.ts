@@ -23,12 +23,13 @@ import { nouns } from "./Nouns.ts"
 import { documentOf, lagHeader } from "./OpenApiDocument.ts"
 
 /*
- * The API of operators. It makes the checks that all requests share, and then an act answers (docs/decisions/admin.md).
+ * The API of operators. It makes the checks that all requests share, and then an act answers
+ * (docs/contribute/decisions/admin.md).
  */
 
 /**
- * Returns the answer to a refused request: `{"error": "<code>", "message": "<sentence>"}` (docs/decisions/admin.md,
- * "Errors").
+ * Returns the answer to a refused request: `{"error": "<code>", "message": "<sentence>"}`
+ * (docs/contribute/decisions/admin.md, "Errors").
  */
 const refused = (error: OperatorError): Answer => {
   const { code, message, retryAfter, status } = operatorProblemOf(error)

@@ -6,7 +6,7 @@ import { parseMoment } from "../../engine/Time.ts"
 /*
  * The members that operators' acts accept. A member is declared once. Its value can come from the body, the query or
  * the path of a request, from a flag or an argument of a command line, or from a field of a form. In every case the
- * same function checks the value (docs/decisions/acts.md).
+ * same function checks the value (docs/contribute/decisions/acts.md).
  */
 
 /**

@@ -4,7 +4,7 @@ import { operatorCodes, usualCodes } from "../../domain/OperatorProblem.ts"
 
 /*
  * The errors of the API, in the form of the document: `{"error": "<code>", "message": "<sentence>"}`
- * (docs/decisions/admin.md, "Errors").
+ * (docs/contribute/decisions/admin.md, "Errors").
  */
 
 const statusOf = (code: OperatorCode): number => operatorCodes.find((row) => row.code === code)?.status ?? 500

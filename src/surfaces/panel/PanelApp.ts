@@ -28,7 +28,7 @@ import type { Presenting } from "./Presenting.ts"
 import { bounce, isConflict, pageOfForm } from "./Presenting.ts"
 import type { Reply, Route } from "./Route.ts"
 
-/* The panel checks every request before a page answers it (docs/decisions/panel.md). */
+/* The panel checks every request before a page answers it (docs/contribute/decisions/panel.md). */
 
 /** The part of the configuration that the panel uses. */
 export interface Settings {

@@ -41,8 +41,8 @@ export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
 
 /*
- * Makes templates compact. Their files are laid out for people, but the sent page need not be (docs/decisions/panel.md,
- * "Weight").
+ * Makes templates compact. Their files are laid out for people, but the sent page need not be
+ * (docs/contribute/decisions/panel.md, "Weight").
  */
 
 /** Matches end tags that these templates may omit everywhere, because they are optional in HTML. */

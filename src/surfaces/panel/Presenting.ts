@@ -17,7 +17,10 @@ import type { Rendering } from "./Rendering.ts"
 import type { Page, Reply } from "./Route.ts"
 import type { Statics } from "./Statics.ts"
 
-/* Fragments that reload themselves while their content can still change (docs/decisions/panel.md, "Live refresh"). */
+/*
+ * Fragments that reload themselves while their content can still change (docs/contribute/decisions/panel.md, "Live
+ * refresh").
+ */
 
 const quickPolls = 30
 const polls = 210

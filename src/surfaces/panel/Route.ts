@@ -37,7 +37,7 @@ export interface Page {
   readonly status?: number
   /**
    * Whether the shown data can still change by itself. A steady page is refreshed for as long as it is open
-   * (docs/decisions/panel.md, "Live refresh").
+   * (docs/contribute/decisions/panel.md, "Live refresh").
    */
   readonly isLive?: boolean | "steady"
   readonly headers?: Answer["headers"]
@@ -111,7 +111,7 @@ export const forRole =
 
 /**
  * Makes the route of a page that only reads, and that may lack the changes of the last seconds. Its reads may go to a
- * standby (docs/decisions/standby.md).
+ * standby (docs/contribute/decisions/standby.md).
  */
 export const laggingPage = <R>(pattern: string, handle: Handle<SessionIdentity, R>): Route<R> => ({
   ...forRole("viewer")("GET", pattern, handle),

@@ -41,7 +41,7 @@ describe("the payload of a job", () => {
   }
 
   // Payloads as version 0.1 writes them, without optional members. A new kind adds a line here, but existing lines
-  // never change (docs/decisions/compatibility.md, "Neighbours").
+  // never change (docs/contribute/decisions/compatibility.md, "Neighbours").
   const first: { readonly [K in JobKind]: object } = {
     challenge_validate: { challenge_id: "c", profile: "p", thumbprint: "t" },
     signer_issue: { order_id: "o", profile: "p", csr: "AA", client: {} },

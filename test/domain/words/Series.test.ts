@@ -10,8 +10,8 @@ const shown = ({ kind, labels }: Series): readonly [string, ReadonlyArray<string
 ]
 
 describe("the series of the service", () => {
-  it("are listed in docs/metrics.md with their types and labels, and nothing else is", () => {
-    const rows = [...text("docs/metrics.md").matchAll(/^\| `(acme_svc_\w+)` *\| (\w+) *\| ([^|]*?) *\|/gm)]
+  it("are listed in docs/reference/metrics.md with their types and labels, and nothing else is", () => {
+    const rows = [...text("docs/reference/metrics.md").matchAll(/^\| `(acme_svc_\w+)` *\| (\w+) *\| ([^|]*?) *\|/gm)]
     const listed = rows.map(([, name = "", type = "", labels = ""]) => {
       const names = labels.replaceAll(/ \([^)]*\)/g, "")
       return [name, [type, names === "none" ? [] : names.split(", ")]]

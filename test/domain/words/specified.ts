@@ -1,6 +1,6 @@
 /*
  * Names of log records. They are listed here by hand in addition to their declarations, because renaming or dropping a
- * record breaks the filters of users (docs/decisions/compatibility.md, "Each surface").
+ * record breaks the filters of users (docs/contribute/decisions/compatibility.md, "Each surface").
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))

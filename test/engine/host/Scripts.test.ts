@@ -11,7 +11,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { longEnough } from "../../support/LongEnough.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* Tests docs/attacks.md, "Scripts that sign", with real programs. */
+/* Tests docs/contribute/attacks.md, "Scripts that sign", with real programs. */
 
 const turns = makeFairSemaphore(16)
 

@@ -20,7 +20,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { startForwardProxy } from "../../support/ForwardProxy.ts"
 import { listening } from "../../support/Listening.ts"
 
-/* Tests requests through a real forward proxy (docs/operations.md, "Through a forward proxy"). */
+/* Tests requests through a real forward proxy (docs/operate/service.md, "Through a forward proxy"). */
 
 const none: ProxySource = { http_url: "", https_url: "", no_proxy: [] }
 

@@ -13,7 +13,7 @@ import { count, eventsOf } from "../../support/Graph.ts"
 
 /*
  * Statements that return no rows, which the client sends to PostgreSQL without waiting for the answer
- * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
+ * (docs/contribute/decisions/hot-path.md, "Statements of PostgreSQL").
  */
 
 const total = count("SELECT count(*) FROM nonces")

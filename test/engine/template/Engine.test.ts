@@ -5,7 +5,7 @@ import type { Language } from "../../../src/engine/template/Engine.ts"
 import { compile } from "../../../src/engine/template/Engine.ts"
 import { filters } from "../../../src/engine/template/TemplateFilters.ts"
 
-/* Tests docs/decisions/templates.md. */
+/* Tests docs/contribute/decisions/templates.md. */
 
 const subset: Language = { language: "subset", absent: "empty", fuel: 100_000, filters }
 const pages: Language = { language: "whole", absent: "refused", fuel: 100_000, filters: {} }

@@ -23,10 +23,10 @@ import type { OperatorSurface, OperatorSurfaces, Scope } from "./Surfaces.ts"
 import { adminConfig, openSurfaces } from "./Surfaces.ts"
 
 /*
- * Two teams with a credential each (docs/eab.md). The shop may order names below its own domain, and the mail team may
- * order one name with certificates for servers that are clients too. certbot and lego show what each team gets, and
- * print with which words it is refused everything else. Debian's certbot is too old to print a refusal
- * (docs/decisions/clients.md, "The detail tells the whole problem").
+ * Two teams with a credential each (docs/configure/credentials.md). The shop may order names below its own domain, and
+ * the mail team may order one name with certificates for servers that are clients too. certbot and lego show what each
+ * team gets, and print with which words it is refused everything else. Debian's certbot is too old to print a refusal
+ * (docs/contribute/decisions/clients.md, "The detail tells the whole problem").
  */
 
 /** The programs that this play needs. */

@@ -1,6 +1,9 @@
 import { bodiesIn, text } from "../../support/Documents.ts"
 
-/* Reads docs/clients.md and docs/trust.md as instructions, whose sections have files to write and commands to run. */
+/*
+ * Reads docs/clients/README.md and docs/clients/trust.md as instructions, whose sections have files to write and
+ * commands to run.
+ */
 
 /** One block of a section. */
 export type Step =
@@ -25,4 +28,4 @@ export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Ste
 }
 
 /** The documents that are guides. */
-export const guides = ["docs/trust.md", "docs/clients.md"] as const
+export const guides = ["docs/clients/trust.md", "docs/clients/README.md"] as const

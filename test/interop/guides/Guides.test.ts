@@ -5,9 +5,9 @@ import { recipes } from "./Recipes.ts"
 import { rows } from "./Rows.ts"
 import { otherVersions, triedClients } from "./Tried.ts"
 
-const own = recipes.filter(({ document }) => document === "docs/clients.md").map(({ heading }) => heading)
+const own = recipes.filter(({ document }) => document === "docs/clients/README.md").map(({ heading }) => heading)
 
-describe("docs/clients.md", () => {
+describe("docs/clients/README.md", () => {
   it("has exactly one row for every client of the interop run", () => {
     const driven = rows.flatMap(({ tried }) => tried?.client ?? [])
     assert.sameMembers(driven.map(({ name }) => name), clients.map(({ name }) => name))
@@ -44,7 +44,7 @@ describe("docs/clients.md", () => {
   it("is compared with the installed versions", () => {
     assert.deepStrictEqual(otherVersions("acme-tiny 1:5.0.1-1\nlego 4.9.1-1\nnamed 1"), [])
     assert.deepStrictEqual(otherVersions("apache2-bin 2.4.68-1~deb12u1"), [
-      "docs/clients.md has apache2-bin 2.4.71, this is 2.4.68"
+      "docs/clients/README.md has apache2-bin 2.4.71, this is 2.4.68"
     ])
   })
 })
@@ -56,7 +56,7 @@ describe("a guide", () => {
   })
 
   it("has its files written to the places that it names", () => {
-    const steps = guideOf("docs/clients.md").get("HAProxy") ?? []
+    const steps = guideOf("docs/clients/README.md").get("HAProxy") ?? []
     const paths = steps.flatMap((step) => step.kind === "file" ? [step.path] : [])
     assert.deepStrictEqual(paths, ["/etc/haproxy/haproxy.cfg", "/etc/letsencrypt/renewal-hooks/deploy/haproxy"])
     assert.strictEqual(steps.at(-1)?.kind, "shell")

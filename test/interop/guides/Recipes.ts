@@ -43,13 +43,13 @@ const certbotTimer = "$(sed -n 's/^ExecStart=//p' /lib/systemd/system/certbot.se
 const certbotFile = `/etc/letsencrypt/live/${name}/fullchain.pem`
 
 const ofClients = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
-  document: "docs/clients.md",
+  document: "docs/clients/README.md",
   heading,
   ...recipe
 })
 
 const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
-  document: "docs/trust.md",
+  document: "docs/clients/trust.md",
   heading,
   ...recipe
 })

@@ -16,8 +16,8 @@ import { step } from "../clients/Step.ts"
 import { uacme } from "../clients/Uacme.ts"
 
 /*
- * What is known about each client, for the table of docs/clients.md. The results of runs are not written here, because
- * `Tried.ts` derives them.
+ * What is known about each client, for the table of docs/clients/README.md. The results of runs are not written here,
+ * because `Tried.ts` derives them.
  */
 
 /** A feature of a client, according to its own documentation, with the first version that has it, if known. */
@@ -32,7 +32,7 @@ export interface Tried {
   readonly version: string
   /** The client of the run that has all scenarios. */
   readonly client?: Client
-  /** The sections of docs/clients.md that are carried out unchanged. */
+  /** The sections of docs/clients/README.md that are carried out unchanged. */
   readonly recipes?: ReadonlyArray<string>
 }
 

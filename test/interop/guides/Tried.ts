@@ -5,8 +5,8 @@ import type { Row, Tried } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
 /*
- * Says which rows of docs/clients.md were run. This is derived from what `npm run interop` does and cannot be stated by
- * hand.
+ * Says which rows of docs/clients/README.md were run. This is derived from what `npm run interop` does and cannot be
+ * stated by hand.
  */
 
 const ran = "**run**"
@@ -19,7 +19,9 @@ const plays = ({ client }: Tried, name: string, challenge?: Challenge): boolean 
 }
 
 const says = ({ recipes = [] }: Tried, word: string): boolean =>
-  recipes.some((recipe) => guideOf("docs/clients.md").get(recipe)?.some(({ body }) => body.includes(word)) === true)
+  recipes.some((recipe) =>
+    guideOf("docs/clients/README.md").get(recipe)?.some(({ body }) => body.includes(word)) === true
+  )
 
 const cellsOf = ({ ari, byHand, dns01, eab, name, set, tried }: Row): ReadonlyArray<string> => {
   if (tried === undefined) {
@@ -39,8 +41,8 @@ const cellsOf = ({ ari, byHand, dns01, eab, name, set, tried }: Row): ReadonlyAr
 export const triedClients = (): ReadonlyArray<ReadonlyArray<string>> => rows.map(cellsOf)
 
 /**
- * Returns the rows of docs/clients.md whose version differs from these lines of packages, each with its version as
- * Debian writes it.
+ * Returns the rows of docs/clients/README.md whose version differs from these lines of packages, each with its version
+ * as Debian writes it.
  */
 export const otherVersions = (packages: string): ReadonlyArray<string> => {
   const here = new Map(packages.split("\n").map((line) => line.split(" ", 2) as [string, string]))
@@ -48,6 +50,6 @@ export const otherVersions = (packages: string): ReadonlyArray<string> => {
     const version = here.get(tried?.package ?? "")?.replace(/^\d+:/, "").replace(/[+-].*$/, "")
     return tried === undefined || version === undefined || version === "" || version === tried.version
       ? []
-      : [`docs/clients.md has ${tried.package} ${tried.version}, this is ${version}`]
+      : [`docs/clients/README.md has ${tried.package} ${tried.version}, this is ${version}`]
   })
 }

@@ -17,9 +17,9 @@ import { equal, lineWith } from "../Saying.ts"
 import type { Outcome } from "../Table.ts"
 
 /*
- * A CA is replaced by one below another root, while clients renew across it (docs/revocation.md, "Replacing the CA").
- * The old root signs the new CA too, so that a client can choose the chain that its machine trusts. At the end, the old
- * CA is declared compromised.
+ * A CA is replaced by one below another root, while clients renew across it (docs/operate/revocation.md, "Replacing the
+ * CA"). The old root signs the new CA too, so that a client can choose the chain that its machine trusts. At the end,
+ * the old CA is declared compromised.
  */
 
 const clients: ReadonlyArray<Client> = [certbot5, certbot, lego]

@@ -11,7 +11,10 @@ import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql }
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
-/* Tests which certificates expire soon, and which certificates have replaced them (docs/decisions/expiring.md). */
+/*
+ * Tests which certificates expire soon, and which certificates have replaced them
+ * (docs/contribute/decisions/expiring.md).
+ */
 
 const config = configOf()
 

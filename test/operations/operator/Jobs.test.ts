@@ -15,7 +15,10 @@ import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql }
 import { useOwnCa, work } from "../../support/Issued.ts"
 import { madeAt } from "../../support/LocalCa.ts"
 
-/* Tests what operators do with jobs (docs/jobs.md, "By hand"; docs/decisions/job-outcomes.md, "Giving up"). */
+/*
+ * Tests what operators do with jobs (docs/operate/jobs.md, "By hand"; docs/contribute/decisions/job-outcomes.md,
+ * "Giving up").
+ */
 
 const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const

@@ -11,8 +11,8 @@ import { databases, useDatabase } from "../../support/Databases.ts"
 import { configOf, sql } from "../../support/Graph.ts"
 
 /*
- * Tests searches among so many names that a search has to read one name after another (docs/decisions/data-model.md,
- * "Names that contain a text").
+ * Tests searches among so many names that a search has to read one name after another
+ * (docs/contribute/decisions/data-model.md, "Names that contain a text").
  */
 
 const many = 25_000

@@ -6,7 +6,7 @@ import { databases } from "../../support/Databases.ts"
 import { column, configOf, eventsOf } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* Tests what happens when an operator tries out receivers (docs/notifications.md). */
+/* Tests what happens when an operator tries out receivers (docs/configure/notifications.md). */
 
 const config = configOf(`[notify]
 enabled = ["webhook"]

@@ -42,7 +42,7 @@ import { watched } from "../../support/Watched.ts"
 
 /*
  * Tests what happens to a certificate that a program or an upstream issued for an order that has ended
- * (docs/decisions/orphaned-certificates.md).
+ * (docs/contribute/decisions/orphaned-certificates.md).
  */
 
 const config = configOf()

@@ -42,8 +42,8 @@ import {
 } from "../../support/Relayed.ts"
 
 /*
- * Tests what one attempt of signer_relay_issue does with an order (docs/decisions/relays.md). RelayingEnds.test.ts
- * tests the failures.
+ * Tests what one attempt of signer_relay_issue does with an order (docs/contribute/decisions/relays.md).
+ * RelayingEnds.test.ts tests the failures.
  */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })

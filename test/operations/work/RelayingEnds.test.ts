@@ -16,8 +16,8 @@ import { column, count, eventsOf, profileOf, signsAtOnce, sql } from "../../supp
 import { finalized, relay, relaying, relayJobs, trail, upstreamRows, useRelays } from "../../support/Relayed.ts"
 
 /*
- * Tests how a relayed order ends without a certificate in signer_relay_issue (docs/decisions/job-outcomes.md, "Giving
- * up").
+ * Tests how a relayed order ends without a certificate in signer_relay_issue
+ * (docs/contribute/decisions/job-outcomes.md, "Giving up").
  */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })

@@ -11,7 +11,7 @@ import { callerAt, column, configOf, eventsOf, profileOf } from "../../support/G
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
-/* Renewal windows that are spread by load (docs/renewal.md). */
+/* Renewal windows that are spread by load (docs/clients/renewal.md). */
 
 const spread = configOf("[renewal]\nspread = true")
 const life = { notBefore: madeAt, notAfter: madeAt + 90 * daySeconds }

@@ -10,8 +10,8 @@ import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../../suppo
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
 /*
- * Tests that signer_revoke asks the signer first and then marks the order as revoked (docs/decisions/job-outcomes.md,
- * "Signing").
+ * Tests that signer_revoke asks the signer first and then marks the order as revoked
+ * (docs/contribute/decisions/job-outcomes.md, "Signing").
  */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")

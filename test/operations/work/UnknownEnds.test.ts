@@ -6,7 +6,7 @@ import { breakWrites, mend } from "../../support/Faults.ts"
 import { callerAt, column, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
-/* Tests certificates whose expiry is not yet stored in the column for it (docs/decisions/expiring.md). */
+/* Tests certificates whose expiry is not yet stored in the column for it (docs/contribute/decisions/expiring.md). */
 
 const config = configOf()
 

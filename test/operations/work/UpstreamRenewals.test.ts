@@ -12,7 +12,9 @@ import { column, sql } from "../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 import { finalized, relay, relaying, signsByCa, useRelays } from "../../support/Relayed.ts"
 
-/* Tests renewal windows of an upstream (docs/decisions/relays.md, "The upstream's word on renewal is kept"). */
+/*
+ * Tests renewal windows of an upstream (docs/contribute/decisions/relays.md, "The upstream's word on renewal is kept").
+ */
 
 const hour = 3600
 const window = {

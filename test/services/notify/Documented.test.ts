@@ -11,9 +11,12 @@ import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { issued, payload } from "../../support/Notified.ts"
 import { receivers, refusalsOf } from "./Published.ts"
 
-/* Tests that the examples in docs/notifications.md are accepted, and that their receivers would accept the bodies. */
+/*
+ * Tests that the examples in docs/configure/notifications.md are accepted, and that their receivers would accept the
+ * bodies.
+ */
 
-const text = readFileSync(new URL("../../../docs/notifications.md", import.meta.url), "utf8")
+const text = readFileSync(new URL("../../../docs/configure/notifications.md", import.meta.url), "utf8")
 const blocks = (language: string) =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].map(([, body = ""]) => body)
 const configs = blocks("toml")
@@ -48,7 +51,7 @@ const longest = (event: NotificationEvent): Payload => {
     })
 }
 
-describe("docs/notifications.md", () => {
+describe("docs/configure/notifications.md", () => {
   it("has an example for each receiver, and each is accepted", () => {
     const entries = configs.flatMap((toml) => Object.keys(configOf(toml).notify.webhook))
     assert.sameMembers(entries, [...receivers])

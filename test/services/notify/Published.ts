@@ -3,8 +3,8 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 
 /*
  * Schemas of the bodies that receivers accept. Each schema was written by hand from the document that is named above
- * the schema. A schema has only the members that the examples in docs/notifications.md use, with the limits of the
- * receiver.
+ * the schema. A schema has only the members that the examples in docs/configure/notifications.md use, with the limits
+ * of the receiver.
  */
 
 type Schema = Readonly<Record<string, unknown>>

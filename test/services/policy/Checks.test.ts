@@ -541,7 +541,7 @@ describe("custom", () => {
 
   it.live("gives the script each documented value of ACME_FILTER_STAGE", () =>
     Effect.gen(function*() {
-      const row = /\| `ACME_FILTER_STAGE` +\| (.*) \|/.exec(text("docs/policy.md"))?.[1] ?? ""
+      const row = /\| `ACME_FILTER_STAGE` +\| (.*) \|/.exec(text("docs/configure/policy.md"))?.[1] ?? ""
       const words = [...row.matchAll(/`([^`]+)`/g)].map(([, word]) => word)
       assert.deepStrictEqual(words, [...nameRequests])
       for (const at of nameRequests) {

@@ -28,7 +28,10 @@ import { offline } from "../../support/Offline.ts"
 import { makeCa } from "../../support/Openssl.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* Tests docs/signers.md, "A program", and docs/attacks.md, "Scripts that sign", with real programs. */
+/*
+ * Tests docs/configure/signers.md, "A program", and docs/contribute/attacks.md, "Scripts that sign", with real
+ * programs.
+ */
 
 const settings = (script_path: string, more: Partial<CustomSettings> = {}): CustomSettings => ({
   script_path,

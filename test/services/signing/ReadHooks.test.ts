@@ -17,7 +17,7 @@ import { settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 import type { Making } from "../../support/UseTests.ts"
 
-/* Tests the hooks crl and renewal_info (docs/signers.md, "A program"), which run while a client waits. */
+/* Tests the hooks crl and renewal_info (docs/configure/signers.md, "A program"), which run while a client waits. */
 
 const leaf = Buffer.from("a leaf")
 

@@ -30,8 +30,8 @@ import {
 import { useWorld } from "../../support/UseWorld.ts"
 
 /*
- * External account binding (RFC 8555 section 7.3.4), with every attack on it that docs/attacks.md lists under
- * "Accounts".
+ * External account binding (RFC 8555 section 7.3.4), with every attack on it that docs/contribute/attacks.md lists
+ * under "Accounts".
  */
 
 /** Profiles `default` and `other` require a binding; `open` does not, and `strict` also has terms. */

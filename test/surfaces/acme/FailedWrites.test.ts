@@ -26,7 +26,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 /*
  * In each step from newAccount to the deactivation of the account, a database trigger makes every write fail once.
- * After that, the step succeeds (docs/attacks.md, "Orders and races").
+ * After that, the step succeeds (docs/contribute/attacks.md, "Orders and races").
  */
 
 const config = configOf()

@@ -12,7 +12,7 @@ import type { Making } from "../../support/UseTests.ts"
 import { useStore } from "../../support/UseTests.ts"
 import { watched } from "../../support/Watched.ts"
 
-/* The page of a profile for people (docs/protocol.md). */
+/* The page of a profile for people (docs/reference/protocol.md). */
 
 const browser = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } }
 

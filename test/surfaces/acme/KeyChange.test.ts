@@ -29,7 +29,10 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Key rollover (RFC 8555 section 7.3.5), with every attack on it that docs/attacks.md lists under "Key rollover". */
+/*
+ * Key rollover (RFC 8555 section 7.3.5), with every attack on it that docs/contribute/attacks.md lists under "Key
+ * rollover".
+ */
 
 const surface = surfaceOf(configOf())
 const target = at("/keyChange")

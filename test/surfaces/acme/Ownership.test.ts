@@ -21,7 +21,7 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* docs/attacks.md, "Ownership": the requests of B are signed correctly, but ask for what belongs to A. */
+/* docs/contribute/attacks.md, "Ownership": the requests of B are signed correctly, but ask for what belongs to A. */
 
 const surface = surfaceOf(configOf())
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"

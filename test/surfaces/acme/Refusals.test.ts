@@ -18,7 +18,9 @@ import {
 } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The log says why a request was refused (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
+/*
+ * The log says why a request was refused (docs/contribute/decisions/log-and-metrics.md, "Each refusal has a record").
+ */
 
 const config = configOf("meta.terms_of_service = \"https://ca.example/terms\"")
 

@@ -27,7 +27,9 @@ import {
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Renewal information and `replaces` (RFC 9773), with the attacks of docs/attacks.md, "Renewal information". */
+/*
+ * Renewal information and `replaces` (RFC 9773), with the attacks of docs/contribute/attacks.md, "Renewal information".
+ */
 
 const surface = surfaceOf(configOf())
 const validity = 604_800

@@ -40,7 +40,7 @@ import {
 import { issueTo, useOwnCa, work } from "../../support/Issued.ts"
 import { daySeconds, foreignCa, madeAt } from "../../support/LocalCa.ts"
 
-/* revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"), and the attacks on it. */
+/* revokeCert (RFC 8555 section 7.6; docs/reference/protocol.md, "Revocation"), and the attacks on it. */
 
 const config = configOf()
 const surface = surfaceOf(config)

@@ -26,7 +26,7 @@ import {
 import { foreignCa } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* docs/decisions/acme-surface.md, "Order of the checks". */
+/* docs/contribute/decisions/acme-surface.md, "Order of the checks". */
 
 const surface = surfaceOf(configOf())
 

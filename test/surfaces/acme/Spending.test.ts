@@ -29,7 +29,7 @@ import { onSystemClock, useStore } from "../../support/UseTests.ts"
 
 /*
  * A replayed request is answered badNonce, and nothing in it is judged, written or reported
- * (docs/decisions/acme-surface.md, "Order of the checks").
+ * (docs/contribute/decisions/acme-surface.md, "Order of the checks").
  */
 
 const identifiers = [{ type: "dns", value: "a.example" }]

@@ -6,7 +6,10 @@ import { accountKeyOf, callerAt, configOf, profileOf, sql } from "../../support/
 import { acmeKey, at, bodyOf, byAccount, register, requestOf, surfaceOf } from "../../support/Handle.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
-/* A stored chain that cannot be read is a fault of this service (docs/decisions/unreadable-rows.md), not an absent certificate. */
+/*
+ * A stored chain that cannot be read is a fault of this service (docs/contribute/decisions/unreadable-rows.md), not an
+ * absent certificate.
+ */
 
 const config = configOf()
 

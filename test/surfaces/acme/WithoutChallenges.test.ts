@@ -21,7 +21,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 /*
  * What clients see of names that a credential proves. No challenge is stored, but every offered one is shown as valid
- * (docs/decisions/clients.md, "A name that needs no challenge shows valid ones").
+ * (docs/contribute/decisions/clients.md, "A name that needs no challenge shows valid ones").
  */
 
 const surface = surfaceOf(configOf(`

@@ -19,7 +19,8 @@ import { eventsOf, fieldsOf, sql } from "../../support/Graph.ts"
 import { enrolled, enter, made, password } from "../../support/Operators.ts"
 
 /*
- * Attacks every route of the declaration, and so also every route that is added later (docs/attacks.md, "Operators").
+ * Attacks every route of the declaration, and so also every route that is added later (docs/contribute/attacks.md,
+ * "Operators").
  */
 
 const routes = routesOf(declaration)

@@ -7,7 +7,7 @@ import { signedIn, useApi } from "../../support/Api.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { callerAt, orderOf, profileOf } from "../../support/Graph.ts"
 
-/* Lists, counts and searches that have run out of time (docs/decisions/admin.md, "Conventions"). */
+/* Lists, counts and searches that have run out of time (docs/contribute/decisions/admin.md, "Conventions"). */
 
 const lists = [
   "accounts",

@@ -11,7 +11,10 @@ import { codeOf, password } from "../../support/Operators.ts"
 import type { Sender } from "../../support/Roles.ts"
 import { cellOf, routes, senders } from "../../support/Roles.ts"
 
-/* Every route for every kind of caller: the test sends a request for each cell of the table in docs/api-roles.md. */
+/*
+ * Every route for every kind of caller: the test sends a request for each cell of the table in
+ * docs/reference/api-roles.md.
+ */
 
 const pathOf = ({ pattern }: Route): string => pattern.replaceAll(/\{\w+\}/g, "01890a5d-ac96-774b-bcce-b302099a8057")
 

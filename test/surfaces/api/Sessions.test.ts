@@ -7,7 +7,7 @@ import { secretOf } from "../../support/Authenticator.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { codeOf, made, password } from "../../support/Operators.ts"
 
-/* Sessions over the API: cookies, CSRF tokens, origins (docs/decisions/admin.md, "Sessions"). */
+/* Sessions over the API: cookies, CSRF tokens, origins (docs/contribute/decisions/admin.md, "Sessions"). */
 
 const signIn = (username: string, given = password) =>
   ({ method: "POST", body: { username, password: given } }) as const

@@ -14,8 +14,8 @@ import { useStore } from "../../support/UseTests.ts"
 
 /*
  * Each member of each act is judged alike in every spelling: a request, a form, a page or a command line
- * (docs/decisions/acts.md, "One verdict in every spelling"). The acts are those of `Nouns.ts`, and two more that
- * together have every kind of member.
+ * (docs/contribute/decisions/acts.md, "One verdict in every spelling"). The acts are those of `Nouns.ts`, and two more
+ * that together have every kind of member.
  */
 
 const { flag, id, key, line, name, optional, or, paging, period, serial, texts, time, whole, word } = fields

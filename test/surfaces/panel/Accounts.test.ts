@@ -7,7 +7,7 @@ import { callerAt, handmadeChain, orderOf, profileOf, sql } from "../../support/
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { entered, form, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The pages of accounts (docs/decisions/panel.md). */
+/* The pages of accounts (docs/contribute/decisions/panel.md). */
 
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
 const fragment = { headers: { "hx-request": "true" } }

@@ -9,7 +9,7 @@ import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* The pages of the audit trail (docs/decisions/panel.md). */
+/* The pages of the audit trail (docs/contribute/decisions/panel.md). */
 
 const orderId = "01890a5d-ac96-774b-bcce-b302099a8057"
 const fragment = { headers: { "hx-request": "true" } }

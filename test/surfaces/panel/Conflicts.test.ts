@@ -6,8 +6,8 @@ import { password } from "../../support/Operators.ts"
 import { entered, form, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
 /*
- * Tests what happens to a form whose record has changed since its page was shown (docs/decisions/panel.md, "Pages and
- * fragments").
+ * Tests what happens to a form whose record has changed since its page was shown (docs/contribute/decisions/panel.md,
+ * "Pages and fragments").
  */
 
 describe.each(databases)("a conflict on $name", (backend) => {

@@ -8,7 +8,7 @@ import { callerAt, configOf, count, handmadeChain, orderOf, profileOf, sql } fro
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
-/* The pages of EAB credentials (docs/decisions/panel.md). */
+/* The pages of EAB credentials (docs/contribute/decisions/panel.md). */
 
 /** A configuration with which clients register without a credential. The tests add the binding afterwards. */
 const withoutEab = configOf()

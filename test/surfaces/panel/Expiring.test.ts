@@ -6,7 +6,7 @@ import { callerAt, handmadeChain, orderOf, profileOf, sql } from "../../support/
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* The page of what expires (docs/decisions/panel.md). */
+/* The page of what expires (docs/contribute/decisions/panel.md). */
 
 const fragment = { headers: { "hx-request": "true" } }
 const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;", "&")

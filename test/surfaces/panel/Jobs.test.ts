@@ -11,7 +11,7 @@ import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The pages of jobs (docs/decisions/panel.md). */
+/* The pages of jobs (docs/contribute/decisions/panel.md). */
 
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
 const fragment = { headers: { "hx-request": "true" } }

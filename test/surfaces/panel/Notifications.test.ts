@@ -7,7 +7,7 @@ import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { work } from "../../support/Issued.ts"
 import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The page of notifications: the deliveries, and a test on demand (docs/decisions/notifications.md). */
+/* The page of notifications: the deliveries, and a test on demand (docs/contribute/decisions/notifications.md). */
 
 const page = "/ui/notifications"
 

@@ -7,7 +7,7 @@ import { startsAt } from "../../support/Operators.ts"
 import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* The pages of orders (docs/decisions/panel.md). */
+/* The pages of orders (docs/contribute/decisions/panel.md). */
 
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
 const custom = "[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"\n"

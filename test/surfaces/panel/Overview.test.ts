@@ -15,7 +15,7 @@ import { startsAt } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The first page: what needs attention, and the trends (docs/decisions/panel.md, "Pages" and "Charts"). */
+/* The first page: what needs attention, and the trends (docs/contribute/decisions/panel.md, "Pages" and "Charts"). */
 
 const day = 86_400
 

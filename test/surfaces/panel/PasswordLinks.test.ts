@@ -13,7 +13,7 @@ import { keyboard, made, password, typed } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { form, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The pages of a link with which an operator sets a password (docs/decisions/admin.md, "Password links"). */
+/* The pages of a link with which an operator sets a password (docs/contribute/decisions/admin.md, "Password links"). */
 
 const chosen = "Gdynia harbour, 7 cranes"
 

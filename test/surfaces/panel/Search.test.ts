@@ -8,7 +8,7 @@ import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { made } from "../../support/Operators.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* The search box (docs/decisions/admin.md, "Names and searches"). */
+/* The search box (docs/contribute/decisions/admin.md, "Names and searches"). */
 
 describe.each(databases)("the search box on $name", (backend) => {
   const { config, test } = usePanel(backend)

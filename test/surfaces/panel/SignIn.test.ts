@@ -8,7 +8,10 @@ import { sqlite } from "../../support/Databases.ts"
 import { codeOf, keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* Signing in to the panel, with plain forms, and the way back to the requested page (docs/decisions/panel.md). */
+/*
+ * Signing in to the panel, with plain forms, and the way back to the requested page
+ * (docs/contribute/decisions/panel.md).
+ */
 
 describe("the panel", () => {
   const { config, test } = usePanel(sqlite)

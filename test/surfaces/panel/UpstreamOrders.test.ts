@@ -6,7 +6,7 @@ import { callerAt, idLiteral, orderOf, profileOf, sql } from "../../support/Grap
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* The pages of orders at an upstream (docs/decisions/panel.md). */
+/* The pages of orders at an upstream (docs/contribute/decisions/panel.md). */
 
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
 const fragment = { headers: { "hx-request": "true" } }

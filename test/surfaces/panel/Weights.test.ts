@@ -5,7 +5,7 @@ import { fillLists } from "../../support/FullLists.ts"
 import { enter } from "../../support/Operators.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* The weight of pages when their lists are full (docs/decisions/panel.md, "Weight"). */
+/* The weight of pages when their lists are full (docs/contribute/decisions/panel.md, "Weight"). */
 
 /** The limits are in octets of HTML, before any compression. */
 const most = 20_000

@@ -5,7 +5,7 @@ import { databases } from "../../support/Databases.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The page of processes (docs/decisions/panel.md, "Pages"). */
+/* The page of processes (docs/contribute/decisions/panel.md, "Pages"). */
 
 describe.each(databases)("the page of workers on $name", (backend) => {
   const { test } = usePanel(backend)

@@ -7,12 +7,12 @@ export const adminMeanings = {
   admin_template_unused: [
     "A file in the folder of your templates replaces no template of the panel.",
     "Correct the name of the file in `admin.template_dir`, or remove it.",
-    "panel.md"
+    "start/panel.md"
   ],
   admin_config_invalid: [
     "The listener for operators has the address of another listener.",
     "Give `admin.bind_address` a port of its own.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   admin_socket_bind_failed: [
     "The listener for operators cannot listen at its address.",
@@ -22,7 +22,7 @@ export const adminMeanings = {
   admin_request_refused: [
     "A request to the panel or the API was refused because of its session, its role or its origin.",
     "For the reason origin, open the panel at `admin.base_url`; for role, change it with `acme-svc admin user role NAME ROLE`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_export_completed: "An operator has exported a list.",
   admin_login_succeeded: "An operator has signed in.",
@@ -30,12 +30,12 @@ export const adminMeanings = {
   admin_login_failed: [
     "A sign-in has failed for the reason in the record, which the sender does not get.",
     "If an operator has forgotten the password, run `acme-svc admin user passwd NAME`; if it is a stranger, see the address.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_login_guessed: [
     "Somebody tries passwords of an operator; ten wrong ones in a row, or more, came in.",
     "Ask the operator; if it was somebody else, keep the panel away from that network.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   admin_mfa_failed: [
     "The code of a second factor was refused.",
@@ -48,24 +48,24 @@ export const adminMeanings = {
   admin_mfa_recovery_code_used: [
     "An operator has signed in with a recovery code, and the record says how many are left.",
     "If few are left, make new ones with `acme-svc admin user totp recovery-codes NAME`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_mfa_recovery_codes_reissued: "An operator has got new recovery codes, and the old ones are void.",
   admin_step_up_failed: [
     "A signed-in operator gave a wrong password where an act asks for it again.",
     "Ask the operator; if it was somebody else, run `acme-svc admin session revoke --user NAME`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_logout: "An operator has signed out.",
   admin_password_hash_unreadable: [
     "The stored password of an operator cannot be read, so the operator cannot sign in.",
     "Set a new one with `acme-svc admin user passwd NAME`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_role_unknown: [
     "An operator has a role that this version does not know.",
     "Give the operator a known role with `acme-svc admin user role NAME ROLE`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_session_revoked: "An operator has ended sessions.",
   admin_operator_created: "An operator was created.",
@@ -78,7 +78,7 @@ export const adminMeanings = {
   admin_password_link_refused: [
     "A link to set a password was refused: it is unknown, used or over, or it came from another machine.",
     "If nobody of you has tried it, look at the address; `acme-svc admin user link NAME` makes another link.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_operator_password_changed: "The password of an operator was changed.",
   admin_operator_totp_reset: "The second factor of an operator was taken away.",
@@ -86,17 +86,17 @@ export const adminMeanings = {
   admin_no_users: [
     "The panel is on, and there is no operator, so nobody can sign in.",
     "Create the first operator with `acme-svc admin user create NAME`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_mfa_enrolment_pending: [
     "`admin.require_mfa` is on, and some operators have no second factor yet.",
     "Ask them to sign in: the panel then asks them to set one up.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_users_without_address: [
     "Operators get mails about their accounts, and some operators have no mail address.",
     "Enter it with `acme-svc admin user contact NAME --contact ADDRESS`.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   admin_authority_compromised: [
     "An operator has marked a CA as compromised, and all its certificates are being revoked.",
@@ -110,7 +110,7 @@ export const adminMeanings = {
   admin_campaign_confirmed: [
     "An operator has confirmed that a campaign revokes, at its time, what is not replaced by then.",
     "To prevent it, run `acme-svc campaign pause ID` or `acme-svc campaign end ID` before that time.",
-    "campaigns.md"
+    "configure/campaigns.md"
   ],
   admin_eab_created: "An operator has created a credential.",
   admin_eab_scope_changed: "An operator has changed what a credential may ask for.",
@@ -127,7 +127,7 @@ export const adminMeanings = {
   admin_delete_refused: [
     "An operator wanted to delete something whose certificates can still be used.",
     "Revoke the certificates first with `acme-svc order revoke ORDER_ID`, or deactivate the account.",
-    "admin.md"
+    "operate/operators.md"
   ],
   admin_job_cancelled: "An operator has cancelled a job.",
   admin_job_advanced: "An operator has made a job due now.",
@@ -137,6 +137,6 @@ export const adminMeanings = {
   admin_token_refused: [
     "An API token was refused for the reason in the record.",
     "`acme-svc admin token list` shows the tokens; make a new one with `acme-svc admin token create USER`.",
-    "api.md"
+    "reference/api.md"
   ]
 } as const satisfies SomeMeanings

@@ -24,7 +24,7 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   certificate_revoke_failed: [
     "A certificate was not revoked; the reason and the detail say why.",
     "If it must be revoked, remove the cause, and run `acme-svc cert revoke SERIAL`.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   certificate_orphaned: [
     "A signer has made a certificate for an order that ended without it, and the service asks to revoke it.",

@@ -5,7 +5,7 @@ export const auditMeanings = {
   audit_write_failed: [
     "A row of the audit trail could not be written; the record has what the row would say.",
     "Keep the record as evidence, and look at the error; most often the database does not answer.",
-    "operations.md"
+    "operate/service.md"
   ],
   audit_reaper_swept: "Rows of the audit trail that are older than the retention were deleted.",
   audit_reaper_failed: [
@@ -21,18 +21,18 @@ export const auditMeanings = {
   audit_reverse_dns_failed: [
     "The name of a client's address could not be looked up, so the audit trail has the address alone.",
     "If names matter, look at `dns.resolver`; otherwise turn `audit.reverse_dns` off.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   audit_reverse_dns_timeout: [
     "The name of a client's address was not found in time, so the audit trail has the address alone.",
     "If names matter, raise `audit.reverse_dns_timeout_ms`; otherwise turn `audit.reverse_dns` off.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   audit_chain_begun: "The chain of the audit trail begins after the row in the record.",
   audit_chain_postponed: [
     "New rows of the audit trail are not chained yet, because a transaction is still open.",
     "If this repeats, find the session with the open transaction, and end it.",
-    "debugging.md"
+    "operate/debugging.md"
   ],
   audit_chain_failed: [
     "New rows of the audit trail could not be chained, and it is tried again by itself.",
@@ -55,13 +55,13 @@ export const auditMeanings = {
   audit_chain_key_permissive: [
     "Other users of this host can read the key that signs the heads of the audit chain.",
     "Take the rights of others away with `chmod 0600`; if others may have read it, remove it, and a worker makes a new one.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   audit_head_signed: "A worker has signed the head of the audit chain.",
   audit_head_unsigned: [
     "The head of the audit chain cannot be signed; the chain itself continues.",
     "Correct the file of `audit.chain_key_path` that the record names.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   audit_push_begun: "The service begins to push the audit trail to a receiver.",
   audit_push_failed: [
@@ -73,16 +73,16 @@ export const auditMeanings = {
   audit_push_postponed: [
     "New rows of the audit trail are not pushed yet, because a transaction is still open.",
     "If this repeats, find the session with the open transaction, and end it.",
-    "debugging.md"
+    "operate/debugging.md"
   ],
   audit_push_rows_lost: [
     "The retention has deleted rows of the audit trail that a receiver never got.",
     "Take the rows from a backup or from another receiver if they are needed.",
-    "audit.md"
+    "operate/audit.md"
   ],
   audit_push_retired: [
     "The configuration does not have a receiver of the audit trail any more, so nothing is pushed there.",
     "Nothing has to be done if that was meant; otherwise write its section again.",
-    "audit.md"
+    "operate/audit.md"
   ]
 } as const satisfies SomeMeanings

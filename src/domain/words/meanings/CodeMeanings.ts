@@ -9,52 +9,52 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   bad_request: [
     "A member of the request is missing, unknown or has a wrong value.",
     "Correct the member that the message names; the document lists the members of each route.",
-    "api-reference.md"
+    "reference/api-reference.md"
   ],
   invalid_status: [
     "A filter has a word that it does not know.",
     "Use one of the words that the message lists.",
-    "api-reference.md"
+    "reference/api-reference.md"
   ],
   conflicting_identifier_filter: [
     "Two filters for names exclude each other.",
     "Give one of identifier, identifierSuffix and identifierContains.",
-    "api-reference.md"
+    "reference/api-reference.md"
   ],
   weak_password: [
     "The new password is too short, or easy to guess.",
     "Choose another password; the message says what is wrong.",
-    "admin.md"
+    "operate/operators.md"
   ],
   export_too_large: [
     "More rows match than an export over the API holds.",
     "Narrow the filters, or run `acme-svc order export` or `acme-svc audit export`, which have no bound.",
-    "api.md"
+    "reference/api.md"
   ],
   invalid_credentials: [
     "The name, the password or the code is wrong, or the operator is disabled; the answer does not say which.",
     "Find `admin_login_failed` or `admin_mfa_failed` in the log, which have the reason.",
-    "admin.md"
+    "operate/operators.md"
   ],
   session_invalid: [
     "There is no such session or token, or it was ended.",
     "Sign in again, or use another token; `admin_token_refused` in the log has the reason.",
-    "api.md"
+    "reference/api.md"
   ],
   session_expired: [
     "The session is older than `admin.session_ttl_seconds`.",
     "Sign in again.",
-    "admin.md"
+    "operate/operators.md"
   ],
   session_idle: [
     "The session was not used for `admin.session_idle_timeout_seconds`.",
     "Sign in again.",
-    "admin.md"
+    "operate/operators.md"
   ],
   mfa_pending: [
     "The password was right, and the second factor is still missing.",
     "Send the code of the authenticator, or a recovery code.",
-    "admin.md"
+    "operate/operators.md"
   ],
   invalid_code: [
     "The code is not the one that the new authenticator shows.",
@@ -64,52 +64,52 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   csrf_failed: [
     "The request does not come from a page of the panel at its own URL.",
     "Open the panel at the URL of `admin.base_url`, and load the page again.",
-    "admin.md"
+    "operate/operators.md"
   ],
   insufficient_role: [
     "The role of the operator, or of the token, does not permit this.",
     "Ask an admin for the role: `acme-svc admin user role NAME ROLE`.",
-    "api-roles.md"
+    "reference/api-roles.md"
   ],
   access_denied: [
     "The policy of the listener for operators refuses the address or the request.",
     "Change `admin.filter.rules` if the address is to be admitted; `filter_request_blocked` has the rule.",
-    "policy.md"
+    "configure/policy.md"
   ],
   step_up_failed: [
     "The act asks for the password of the signed-in operator, and the password was wrong.",
     "Send your own password, not that of another operator.",
-    "admin.md"
+    "operate/operators.md"
   ],
   not_found: [
     "There is no such record, or nothing at this path.",
     "Look at the id; it may have been deleted, or belong to another installation.",
-    "api-reference.md"
+    "reference/api-reference.md"
   ],
   method_not_allowed: [
     "The path takes other methods.",
     "Use one of the methods in the header `Allow`.",
-    "api-reference.md"
+    "reference/api-reference.md"
   ],
   body_too_large: [
     "The body is larger than `admin.max_body_bytes`.",
     "Send less at once, or raise the key.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   unsupported_media_type: [
     "The body is not JSON, or is compressed.",
     "Send it with `Content-Type: application/json`, without compression.",
-    "api.md"
+    "reference/api.md"
   ],
   live_certificates: [
     "The record has certificates that can still be used, so it cannot be deleted.",
     "Revoke them first with `acme-svc order revoke ORDER_ID`, or deactivate the account instead.",
-    "admin.md"
+    "operate/operators.md"
   ],
   profile_not_mounted: [
     "The profile of the certificate is not served, so nothing can revoke the certificate.",
     "Write the profile into the configuration again, and reload.",
-    "profiles.md"
+    "configure/profiles.md"
   ],
   order_not_issued: [
     "The order has no certificate.",
@@ -119,12 +119,12 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   job_not_cancellable: [
     "A worker has the job now, or the job has ended.",
     "Wait for the end of the attempt; `acme-svc jobs show JOB_ID` shows its status.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   job_not_runnable: [
     "The job is running, has succeeded, was cancelled, or was replaced by another job.",
     "Look at its status with `acme-svc jobs show JOB_ID`.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   account_state: [
     "The account is in a state in which this cannot be done.",
@@ -134,22 +134,22 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   campaign_state: [
     "The campaign is in a state in which this cannot be done.",
     "Look at its state with `acme-svc campaign show ID`.",
-    "campaigns.md"
+    "configure/campaigns.md"
   ],
   too_many_campaigns: [
     "There are as many open campaigns as there may be.",
     "End one of them with `acme-svc campaign end ID`.",
-    "campaigns.md"
+    "configure/campaigns.md"
   ],
   last_admin: [
     "The operator is the last active admin, and somebody must be able to manage operators.",
     "Create another admin first: `acme-svc admin user create NAME --role admin`.",
-    "admin.md"
+    "operate/operators.md"
   ],
   self_target: [
     "Operators may not do this to themselves.",
     "Ask another admin, or use the command line.",
-    "admin.md"
+    "operate/operators.md"
   ],
   mfa_required: [
     "`admin.require_mfa` is on, so nobody can turn the second factor off.",
@@ -159,23 +159,23 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   mfa_not_enrolled: [
     "The operator has no second factor.",
     "Look with `acme-svc admin user totp status NAME`, and let the operator set one up.",
-    "admin.md"
+    "operate/operators.md"
   ],
   mfa_not_pending: [
     "A code was sent to end the set-up of a second factor, and no set-up has begun.",
     "Begin the set-up again, and send the code of the new authenticator.",
-    "admin.md"
+    "operate/operators.md"
   ],
   name_taken: ["Another record has this name already.", "Choose another name."],
   number_not_above: [
     "The number of a revocation list can only rise, and the given one is not above the stored one.",
     "Give a higher number; `acme-svc crl list` shows the present one.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   issuer_unknown: [
     "The CA of the certificate has no revocation list here, so none would name the certificate.",
     "Start a worker that serves a profile with this CA, or look for `local_ca_crl_initialization_failed` in its log.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   issuer_stopped: [
     "No worker can sign the list of the CA, so the certificate cannot be revoked now.",
@@ -185,7 +185,7 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   rate_limited: [
     "There were too many wrong passwords or codes.",
     "Wait for the time of `Retry-After`; `admin.login_max_attempts` and `admin.login_window_seconds` set the limit.",
-    "admin.md"
+    "operate/operators.md"
   ],
   internal: [
     "The service has failed.",

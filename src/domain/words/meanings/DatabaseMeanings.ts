@@ -5,19 +5,19 @@ export const databaseMeanings = {
   server_schema_behind: [
     "The schema of the database is older than this process needs, so the process does not start.",
     "Run `acme-svc migrate`, or start a worker, which migrates by itself.",
-    "operations.md"
+    "operate/service.md"
   ],
   db_opened: "The process has opened its database.",
   db_migration_applied: "A migration of the schema was applied.",
   db_migration_failed: [
     "A migration was not applied, and nothing of it was changed.",
     "Remove the cause that the record names, and run `acme-svc migrate` again.",
-    "operations.md"
+    "operate/service.md"
   ],
   db_migration_waiting: [
     "A migration waits, because another session holds a lock on a table that it changes.",
     "End the session that the record names, or wait; the migration gives up after five minutes.",
-    "operations.md"
+    "operate/service.md"
   ],
   db_statement_failed: [
     "The database refused a statement, or did not answer.",
@@ -27,7 +27,7 @@ export const databaseMeanings = {
   db_row_unreadable: [
     "A row has a value that the service never writes, so what needs this row fails.",
     "Correct the column that the record names, or restore the row from a backup; no restart is needed.",
-    "debugging.md"
+    "operate/debugging.md"
   ],
   db_statement_slow: [
     "A statement took a second or longer.",
@@ -37,7 +37,7 @@ export const databaseMeanings = {
   db_pool_timeout: [
     "No connection to the database became free in time, so a request or a job failed.",
     "Raise `database.pool_max` if the server of the database has room, or find what holds the connections.",
-    "planning.md"
+    "operate/sizing.md"
   ],
   db_read_only: [
     "The server of the database takes no writes, so nothing can be ordered or issued.",
@@ -48,24 +48,24 @@ export const databaseMeanings = {
   db_standby_left: [
     "The standby does not answer the reads of operators, and the primary answers them instead.",
     "Look up the reason of the record in the document; all pages and commands still work.",
-    "operations.md"
+    "operate/service.md"
   ],
   db_standby_used: "The standby answers the reads of operators again.",
   db_listen_lost: [
     "The process is no longer told about new jobs, and looks for them in intervals.",
     "Look at the connection to the database; behind a pooler, set `database.listen_url`.",
-    "planning.md"
+    "operate/sizing.md"
   ],
   db_listen_restored: "The process is told about new jobs again.",
   db_commits_unsynced: [
     "A power loss may undo changes that the service has acknowledged.",
     "Set `database.sqlite.synchronous` to `full`, unless that loss is acceptable.",
-    "operations.md"
+    "operate/service.md"
   ],
   db_rights_missing: [
     "The user of the database lacks rights that this process needs.",
     "Run docs/recipes/postgres-roles.sql again, which gives the roles their rights.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   db_change_lost: [
     "This process had committed a change, and the database does not have it any more.",

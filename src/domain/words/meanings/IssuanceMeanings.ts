@@ -7,7 +7,7 @@ export const issuanceMeanings = {
   local_ca_key_permissive: [
     "Other users of this host can read the key of a CA, or the secret that opens it.",
     "Take the rights of others away with `chmod 0600`; if others may have read the key, replace the CA.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   local_ca_expiring: [
     "A CA, or a certificate above it, ends soon, and certificates are shortened to its end.",
@@ -17,29 +17,29 @@ export const issuanceMeanings = {
   local_ca_other_unusable: [
     "A CA of `[signer.local_ca.others]` cannot be loaded, and the other CAs of the profile work.",
     "Correct the keys or the files that the record names, and reload.",
-    "ca.md"
+    "configure/authorities.md"
   ],
   local_ca_cross_certificate_unusable: [
     "A cross-certificate does not fit its CA, so clients are not offered that chain.",
     "Correct the file of `signer.local_ca.cross_cert_paths` that the record names, or remove it.",
-    "ca.md"
+    "configure/authorities.md"
   ],
   local_ca_compromised_revoked:
     "The service has revoked certificates of a CA that an operator has marked as compromised.",
   local_ca_is_root: [
     "The CA that signs certificates of clients is a root, so its key must be online.",
     "Make a CA below the root for this work with `acme-svc ca csr`, and keep the key of the root offline.",
-    "ca.md"
+    "configure/authorities.md"
   ],
   local_ca_incomplete: [
     "The certificate of a CA lacks something without which strict programs refuse its certificates.",
     "Have the certificate issued again with what the reason names.",
-    "ca.md"
+    "configure/authorities.md"
   ],
   local_ca_requested_validity_discarded: [
     "The dates that an order asked for leave no lifetime, so the certificate has that of its kind.",
     "Nothing has to be done, unless the client needs its dates; then look at its clock, and at `validity` of the kind.",
-    "kinds.md"
+    "configure/kinds.md"
   ],
   local_ca_issuer_expired: [
     "A CA, or a certificate above it, has ended, so it signs nothing more.",
@@ -61,17 +61,17 @@ export const issuanceMeanings = {
   order_extensions_not_granted: [
     "A CSR asked for extensions that the certificate does not have.",
     "Nothing has to be done, unless the client needs them; then see which the service can grant.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   leaf_usages_differ: [
     "A certificate has other usages than its CSR asked for.",
     "Nothing has to be done, unless the client needs them; then change `usages` of the kind, or `unrequested` to refuse.",
-    "kinds.md"
+    "configure/kinds.md"
   ],
   order_finalize_bad_csr: [
     "The signer has refused the CSR of an order, and the order has ended.",
     "Give the error to the owner of the client, who orders again with another CSR.",
-    "signers.md"
+    "configure/signers.md"
   ],
   order_finalize_issuance_failed: [
     "The signer gave no certificate, and the job is tried again unless the failure is final.",
@@ -86,12 +86,12 @@ export const issuanceMeanings = {
   order_finalize_chain_rejected: [
     "The chain that a signer gave fails a check of the service, and no client gets it.",
     "Look the check up in the document, and correct the program or the upstream.",
-    "signers.md"
+    "configure/signers.md"
   ],
   order_finalize_authority_withdrawn: [
     "The account or an authorization of an order was deactivated, or the account was blocked, while its certificate was being made.",
     "Do nothing if that was meant; otherwise let the client place a new order.",
-    "errors.md"
+    "reference/errors.md"
   ],
   order_finalize_issuer_compromised: [
     "The CA that signed for an order is marked as compromised, and the order has ended.",

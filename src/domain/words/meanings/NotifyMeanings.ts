@@ -17,7 +17,7 @@ export const notifyMeanings = {
   notify_delivery_target_missing: [
     "This worker does not have the receiver of a notification, which waits for a worker that has it.",
     "Give all workers the same configuration, or let them reload.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_delivery_abandoned: [
     "The service has given up delivering a notification, and nobody gets it.",
@@ -28,32 +28,32 @@ export const notifyMeanings = {
   notify_entry_unused: [
     "A receiver is configured, and no list of enabled receivers names it.",
     "Name it in `notify.webhook_enabled` or `notify.custom_enabled`, or remove it.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_template_unused: [
     "A file in the folder of your templates replaces no template of a message.",
     "Correct the name of the file in `notify.template_dir`, or remove it.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_email_plaintext: [
     "Mails go to the server of mails without TLS.",
     "Set `notify.email.smtp_security` to another word than `none`.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_names_omitted: [
     "A certificate has more names than fit into a variable, so the program of a notification got none there.",
     "Let the program read the names from its standard input.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_expiry_unused: [
     "Certificates that expire soon are to be reported, and no receiver gets the report.",
     "Add the event `certificates_expiring` to a receiver, or set `notify.expiry.lead_days` to 0.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_expiry_gap: [
     "Certificates can expire between two reports.",
     "Set `notify.expiry.interval_days` to at most `notify.expiry.lead_days`.",
-    "notifications.md"
+    "configure/notifications.md"
   ],
   notify_expiry_digest_queued: "A report of certificates that expire soon waits to be delivered.",
   notify_expiry_digest_skipped: "No report of certificates that expire soon was needed.",

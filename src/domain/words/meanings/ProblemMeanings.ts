@@ -10,97 +10,97 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
   malformed: [
     "The request is not as the protocol wants it, or it asks for something that does not exist.",
     "Read the sentence of the problem; if the client is well known, look for a proxy that changes requests.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   badNonce: [
     "The request has no nonce, or one that is used, unknown or too old.",
     "Do nothing: clients ask again with the nonce of the answer. If they do not succeed, raise `nonce.ttl_seconds`.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   unauthorized: [
     "The account, the signature, the policy or the answer to a challenge does not give the right to do this.",
     "Read the sentence of the problem; for a challenge, `acme-svc order show ORDER_ID` prints the cause.",
-    "challenges.md"
+    "configure/challenges.md"
   ],
   accountDoesNotExist: [
     "No account has the key or the URL of the request.",
     "Let the client register; after a restore or a change of the profile, its old account may be gone.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   badSignatureAlgorithm: [
     "The request is signed with an algorithm that the service does not take.",
     "Let the client use one of the algorithms in the answer, or add it to `account.algorithms`.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   badPublicKey: [
     "The key is weak, is known to others, or has a form that is not taken.",
     "Let the client make a new key.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   unsupportedContact: [
     "A contact of the account is not a mail address.",
     "Let the client give contacts that begin with `mailto:`, or none.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   invalidContact: [
     "A contact of the account is no valid mail address.",
     "Let the client correct the address that the sentence names.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   userActionRequired: [
     "The client has not agreed to the terms of service of `meta.terms_of_service`.",
     "Let the client agree, for example with `--agree-tos` of certbot.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   externalAccountRequired: [
     "The profile takes new accounts only with a credential.",
     "Create one with `acme-svc eab create`, and give it to the owner of the client.",
-    "eab.md"
+    "configure/credentials.md"
   ],
   unsupportedIdentifier: [
     "The order asks for something that is not a DNS name, which is not certified here.",
     "Let the client order DNS names alone.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   invalidProfile: [
     "The order asks for a certificate profile, a kind of certificate, that is not offered.",
     "`acme-svc kinds list` shows the kinds; let the client ask for one of them, or for none.",
-    "kinds.md"
+    "configure/kinds.md"
   ],
   rejectedIdentifier: [
     "The policy, the credential of the account or the upstream refuses a name of the order.",
     "Try the name with `acme-svc filter explain --identifier NAME`; `filter_denied` in the log has the rule.",
-    "policy.md"
+    "configure/policy.md"
   ],
   compound: [
     "Several names of the order were refused, each for a reason of its own.",
     "Read the subproblems, and look each type up here.",
-    "errors.md"
+    "reference/errors.md"
   ],
   alreadyReplaced: [
     "Another order replaces the same certificate already.",
     "Let the client order without naming the certificate that is replaced.",
-    "renewal.md"
+    "clients/renewal.md"
   ],
   orderNotReady: [
     "The client has handed in its CSR for an order that is not ready, was finalized before, or has expired.",
     "Let the client finish all authorizations first, or place a new order.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   badCSR: [
     "The CSR does not fit the order, the kind of certificate or the policy.",
     "Try the CSR with `acme-svc kinds try FILE`, and let the client order again with another one.",
-    "kinds.md"
+    "configure/kinds.md"
   ],
   alreadyRevoked: [
     "The certificate is revoked already.",
     "Do nothing.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   badRevocationReason: [
     "The reason of a revocation is not accepted, by the service or by its upstream.",
     "Let the client revoke for another reason, or for none.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   rateLimited: [
     "The client has reached a limit of this service or of its upstream, and the sentence says until when.",
@@ -115,26 +115,26 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
   connection: [
     "A validation could not connect to the host of a name, or could not read its answer.",
     "Open the port of the host to this service; `acme-svc order show ORDER_ID` prints the cause.",
-    "challenges.md"
+    "configure/challenges.md"
   ],
   dns: [
     "A validation could not look the TXT record of a name up.",
     "Look at the zone and at `dns.resolver`; `acme-svc order show ORDER_ID` prints the cause.",
-    "challenges.md"
+    "configure/challenges.md"
   ],
   incorrectResponse: [
     "A validation has found a TXT record or a certificate, and not the right one.",
     "Let the client wait until all servers of the zone have the record, and order again.",
-    "challenges.md"
+    "configure/challenges.md"
   ],
   tls: [
     "A host did not speak the protocol of tls-alpn-01 at its port.",
     "See that the client answers there itself, and that no proxy ends TLS before it.",
-    "challenges.md"
+    "configure/challenges.md"
   ],
   caa: [
     "A CAA record of a name forbids the upstream to certify it.",
     "Let the owner of the name add the upstream to the record.",
-    "signers.md"
+    "configure/signers.md"
   ]
 }

@@ -6,22 +6,22 @@ export const processMeanings = {
   server_config_file_absent: [
     "The configuration file that a variable names does not exist, so every key has its default or its variable.",
     "Write the file, or correct the variable `ACME_SVC_CONFIG`; `acme-svc config show` prints what is in force.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   server_config_file_permissive: [
     "The configuration file has a secret in it, and other users of this host can read the file.",
     "Take the rights of others away with `chmod 0600`, and change the secret if others may have read it.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   server_config_fault_ignored: [
     "A key has a fault, but its section is off or belongs to another role, so the key has its default.",
     "Correct the key before the section is turned on; `acme-svc config check` lists every such fault.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   server_logging_key_unused: [
     "A key of the log has no effect, because another key that it needs is off.",
     "Remove the key, or turn `logging.json_format` on.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   server_listening: "The listener for ACME clients takes connections.",
   server_listener_stopped: "A reload has closed a listener that the new configuration does not have.",
@@ -34,17 +34,17 @@ export const processMeanings = {
   server_config_reload_refused: [
     "The new configuration has a fault, and the process continues with the old one.",
     "Correct what the record names, try it with `acme-svc config check`, and reload once more.",
-    "operations.md"
+    "operate/service.md"
   ],
   server_config_reload_failed: [
     "The host did not let the process serve the new configuration, and the process continues with the old one.",
     "Remove the cause that the record names, such as a port that is taken, and reload once more.",
-    "operations.md"
+    "operate/service.md"
   ],
   server_logging_filter_overridden: [
     "`logging.filter` has no effect, because `--log-level` or the variable `RUST_LOG` overrides it.",
     "Start the process without the flag or the variable if the key is to decide.",
-    "operations.md"
+    "operate/service.md"
   ],
   server_reload_supervisor_gone: [
     "The process was told to reload while it was ending, so it did not reload.",
@@ -59,12 +59,12 @@ export const processMeanings = {
   metrics_config_invalid: [
     "The listener for metrics has the address of another listener.",
     "Give `metrics.bind_address` a port of its own.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   metrics_sample_failed: [
     "A gauge could not be read for a scrape, so the answer does not have it.",
     "Look at the error; if reads take too long, see whether the database is slow.",
-    "metrics.md"
+    "reference/metrics.md"
   ],
   metrics_socket_bind_failed: [
     "The listener for metrics cannot listen at its address.",
@@ -74,7 +74,7 @@ export const processMeanings = {
   publish_config_invalid: [
     "The listener that publishes lists has the address of another listener.",
     "Give `publish.bind_address` a port of its own.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   publish_listening: "The listener that publishes lists and certificates takes connections.",
   publish_socket_bind_failed: [
@@ -100,24 +100,24 @@ export const processMeanings = {
   server_log_gap: [
     "The output of the log did not take some records, and the record says how many are lost.",
     "Make room where the log is written, or mend the program that reads it.",
-    "operations.md"
+    "operate/service.md"
   ],
   server_clock_skewed: [
     "The clock of this process differs by two seconds or more from that of the database server or of another process.",
     "Synchronise the clocks of both hosts; the dates in certificates come from the clock of the worker.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   server_clock_stepped: [
     "The clock of this host was set while the process ran.",
     "Look at the time service of the host; the process has moved due jobs to the new time by itself.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   server_processes_supervised:
     "The parent process has read how many processes it runs, and how many connections they open.",
   server_processes_exceed_cores: [
     "There are more processes than cores, which makes nothing faster.",
     "Lower `server.processes` to the number of cores.",
-    "planning.md"
+    "operate/sizing.md"
   ],
   server_process_started: "The parent has started a process.",
   server_process_ready: "A process that the parent has started serves now.",
@@ -132,7 +132,7 @@ export const processMeanings = {
   profile_unmounted: [
     "A reload has taken a profile away, and its URL answers 404.",
     "Nothing has to be done if that was meant; otherwise write the profile into the file again, and reload.",
-    "profiles.md"
+    "configure/profiles.md"
   ],
   profile_degraded: [
     "This worker cannot sign for the profile; if no other worker can, new orders and finalize get 503.",
@@ -143,34 +143,34 @@ export const processMeanings = {
   profile_init_failed: [
     "The signer of a profile could not be made.",
     "Correct the keys or the files that the record names, and look at the signer with `acme-svc config check`.",
-    "signers.md"
+    "configure/signers.md"
   ],
   profile_kind_unoffered: [
     "The upstream of a relay does not offer a profile that a kind of certificate asks for.",
     "Correct `upstream` of that kind in `[certificates.kinds]`; orders of other kinds still work.",
-    "kinds.md"
+    "configure/kinds.md"
   ],
   proxy_configured: "The service sends its requests to other hosts through a proxy.",
   tls_disabled: [
     "The listener for ACME clients speaks HTTP without TLS.",
     "Turn `server.tls.enabled` on, unless a proxy on this host does TLS.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   tls_base_url_mismatch: [
     "The base URL says https and the listener speaks HTTP, or the other way round.",
     "Correct the key that the record names, or add the proxy in front to `filter.trusted_proxies`.",
-    "operations.md"
+    "operate/service.md"
   ],
   tls_key_permissive: [
     "Other users of this host can read the key of a listener.",
     "Take the rights of others away with `chmod 0600`, and replace the pair if others may have read the key.",
-    "hardening.md"
+    "operate/hardening.md"
   ],
   tls_pair_generated: "The service has made a certificate with its key for a listener.",
   tls_pair_renewal_announced: [
     "The service will serve its own new certificate of a listener from the time in the record.",
     "Give the new file to the clients that trust the old certificate before that time.",
-    "operations.md"
+    "operate/service.md"
   ],
   tls_pair_renewal_failed: [
     "The service could not make or write the next certificate of a listener, and serves the old one.",
@@ -187,22 +187,22 @@ export const processMeanings = {
   tls_handshake_failed: [
     "A client has connected, and the TLS handshake has failed.",
     "If clients complain, look at the error: most often they do not trust the certificate, or do not speak TLS.",
-    "trust.md"
+    "clients/trust.md"
   ],
   tls_handshake_timeout: [
     "A client has connected, and did not finish the TLS handshake in time.",
     "If clients complain about a slow network, raise `server.tls.handshake_timeout_ms`.",
-    "configuration.md"
+    "reference/configuration.md"
   ],
   trace_export_failed: [
     "The collector did not take some spans, and they are lost; nothing else is.",
     "Look whether the collector at `tracing.endpoint` runs and answers.",
-    "operations.md"
+    "operate/service.md"
   ],
   trace_spans_dropped: [
     "There were more spans than the collector took, and some of them are lost.",
     "Look at the collector, or lower `tracing.sample_percent`.",
-    "operations.md"
+    "operate/service.md"
   ],
   span_opened: "A request or a job has begun.",
   span_closed: "A request or a job has ended."

@@ -8,7 +8,7 @@ export const queueMeanings = {
   job_run_retried: [
     "An attempt of a job has failed, and the job is tried again later.",
     "Look at the error; `acme-svc jobs show JOB_ID` says when the next attempt is, and `acme-svc jobs run-now JOB_ID` makes it now.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   job_run_abandoned: [
     "The service has given a job up, because it failed too often, too late, or for good.",
@@ -23,12 +23,12 @@ export const queueMeanings = {
   job_lease_lost: [
     "An attempt took longer than its lease, so another worker has the job, and the result was discarded.",
     "If this happens often, raise `jobs.lease_seconds`, or find out why the worker stood still.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   job_deadline_passed: [
     "A job was not finished before its deadline, such as the end of its order, and is given up.",
     "Find out why the attempts before failed, or why no worker took the job: `acme-svc jobs queue`.",
-    "jobs.md"
+    "operate/jobs.md"
   ],
   job_runner_started: "The worker has begun to take jobs.",
   job_runner_retuned: "A reload has changed how the worker takes jobs.",

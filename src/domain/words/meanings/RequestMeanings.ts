@@ -5,12 +5,12 @@ export const requestMeanings = {
   request_completed: [
     "A request was answered with the status in the record.",
     "For a status of 500 and above, find the other records with the same `request_id`.",
-    "debugging.md"
+    "operate/debugging.md"
   ],
   request_refused: [
     "A client got a problem document; the reason is the failure, and the detail is the sentence that the client got.",
     "Look the reason up in the document if the client's owner asks why.",
-    "errors.md"
+    "reference/errors.md"
   ],
   request_rate_limited: [
     "A limit of the configuration refuses a client until a later time.",
@@ -46,42 +46,42 @@ export const requestMeanings = {
   server_proxy_untrusted: [
     "A host that is not a trusted proxy names the addresses of many clients, and the service ignores them.",
     "If the host is a proxy of yours, add it to `filter.trusted_proxies`.",
-    "policy.md"
+    "configure/policy.md"
   ],
   jws_rejected: [
     "A request is not a signed request as the protocol wants it.",
     "Look at the reason; the client is broken, or something between changes its requests.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   jws_signature_invalid: [
     "The signature of a request does not fit the key of its account.",
     "Find out whether the client uses the key with which it registered.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   nonce_rejected:
     "A request had no nonce, or one that this service did not make or that is too old; clients ask again.",
   nonce_replayed: [
     "A request had a nonce that was used before or is too old.",
     "Do nothing if this is rare, because clients ask again; otherwise look for a proxy that repeats requests.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   key_change_completed: "A client has replaced the key of its account.",
   key_change_rejected: [
     "A client could not replace the key of its account.",
     "Look at the reason; the account keeps its key.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   account_request_refused: [
     "A client sent a request for an account that is deactivated or revoked, or wanted to order for one that is blocked.",
     "If the client is to get certificates, let it register a new account; after the reason `blocked`, run `acme-svc account unblock ID`.",
-    "policy.md"
+    "configure/policy.md"
   ],
   account_created: "A client has registered an account.",
   account_found: "A client has asked for its account, and got it.",
   account_key_refused: [
     "A client wanted to register a key that must not be used, such as a weak or a known one.",
     "Let the client make a new key.",
-    "protocol.md"
+    "reference/protocol.md"
   ],
   account_updated: "A client has changed the contacts of its account.",
   account_deactivated: "A client has deactivated its account.",
@@ -89,6 +89,6 @@ export const requestMeanings = {
   eab_rejected: [
     "The credential that a client gave for its new account was refused.",
     "Look the reason up in the document; `acme-svc eab show KID` shows the credential.",
-    "eab.md"
+    "configure/credentials.md"
   ]
 } as const satisfies SomeMeanings

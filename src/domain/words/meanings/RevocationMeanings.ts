@@ -17,22 +17,22 @@ export const revocationMeanings = {
   certificate_revoke_signer_failed: [
     "The signer did not revoke a certificate, and is asked again unless it has refused for good.",
     "Remove the cause that the record names; `acme-svc jobs show JOB_ID` says when the next attempt is.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   certificate_revoke_abandoned: [
     "The service has given up asking the signer to revoke a certificate, and the certificate is valid.",
     "Remove the cause that the record names, and run `acme-svc order revoke ORDER_ID`.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   certificate_revoke_rejected: [
     "A request to revoke a certificate was refused.",
     "Look at the reason, the problem type; if the certificate must be revoked, run `acme-svc cert revoke SERIAL`.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   local_ca_issuer_mismatch: [
     "A certificate cannot be revoked, because the CA that signed it has no revocation list here.",
     "Give a profile that CA again, or wait for its first list: `acme-svc crl list`.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   local_ca_crl_republished: "A CA has signed a new revocation list.",
   local_ca_crl_pruned: "Certificates that have ended were taken off a revocation list.",
@@ -44,13 +44,13 @@ export const revocationMeanings = {
   local_ca_crl_initialization_failed: [
     "The revocation list of a CA cannot be made, so certificates of this CA cannot be revoked.",
     "Correct the file or the entry that the record names; a worker tries again by itself, or at its next start.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   local_ca_crl_exported: "The files of a revocation list are up to date again.",
   local_ca_crl_export_failed: [
     "A worker could not write the files of a revocation list; the list itself is served.",
     "Make the folder of `signer.local_ca.crl_path` writable, or make room on its disk; it is tried every half minute.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
   local_ca_crl_not_stored: [
     "Another worker has signed the revocation list in the meantime, so this one was discarded.",
@@ -75,7 +75,7 @@ export const revocationMeanings = {
   local_ca_orphaned_crl: [
     "A CA has revoked certificates, and no profile names the CA, so nobody signs its list.",
     "Give the CA a profile again until its revoked certificates have ended.",
-    "revocation.md"
+    "operate/revocation.md"
   ],
 
   campaign_filled: "The service has found all certificates of a campaign.",
@@ -83,7 +83,7 @@ export const revocationMeanings = {
   campaign_revoked: [
     "A campaign has revoked certificates that were not replaced in time, as an operator has confirmed.",
     "For those that failed, see the records before; `acme-svc campaign show ID` counts what remains.",
-    "campaigns.md"
+    "configure/campaigns.md"
   ],
   campaign_reminders_queued: "Mails about a campaign go to the contacts of accounts.",
   campaign_round_failed: [

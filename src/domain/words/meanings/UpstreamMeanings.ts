@@ -5,13 +5,13 @@ export const upstreamMeanings = {
   signer_relay_eab_secret_in_config: [
     "The configuration still has the key of the credential for the upstream, which only the registration needs.",
     "Empty `signer.relay.eab.hmac_key` once the account is registered.",
-    "signers.md"
+    "configure/signers.md"
   ],
   upstream_registered: "A relay has registered its account at the upstream.",
   upstream_account_key_permissive: [
     "Other users of this host can read the key of the account at the upstream.",
     "Take the rights of others away, and replace the key with `acme-svc upstream rollover` if others may have read it.",
-    "signers.md"
+    "configure/signers.md"
   ],
   upstream_account_reused: "A relay uses the account at the upstream that it had registered before.",
   upstream_request_failed: [
@@ -22,17 +22,17 @@ export const upstreamMeanings = {
   upstream_order_lost: [
     "A relay does not know whether its upstream has opened an order, and opens one more.",
     "Nothing has to be done; the first order, if there is one, expires unused.",
-    "signers.md"
+    "configure/signers.md"
   ],
   upstream_replaces_refused: [
     "The upstream does not accept which certificate an order replaces, and the relay has ordered without that.",
     "Nothing has to be done, unless the upstream limits orders that replace nothing.",
-    "renewal.md"
+    "clients/renewal.md"
   ],
   upstream_record_left: [
     "A relay could not remove its TXT record from a zone after the validation.",
     "Remove the record that the name in the record has, and let the server of the zone accept deletions.",
-    "signers.md"
+    "configure/signers.md"
   ],
   upstream_bad_nonce_retry: "The upstream did not take a nonce, and the relay has asked again with another one.",
   upstream_relay_succeeded: "A relay has got a certificate from its upstream.",
@@ -50,7 +50,7 @@ export const upstreamMeanings = {
   signer_script_failed: [
     "The program that signs has failed, or has printed something that cannot be used.",
     "Look at the error and the output, and mend the program of `signer.custom.script_path`.",
-    "signers.md"
+    "configure/signers.md"
   ],
   signer_script_timeout: [
     "The program that signs did not end in time, and was killed.",

@@ -19,7 +19,10 @@ import { CaFilesUnusable, subjectOf } from "../../../services/signing/CaFiles.ts
 import { findCaKey, generated, makeCaKeyFile, refusePlaceInUse } from "../../../services/signing/CaPlace.ts"
 import { rootFiles, unusableFile } from "../../../services/signing/RootFolder.ts"
 
-/* Makes a root, which leaves the machine, and an issuing CA below it (docs/decisions/local-ca.md, "A root elsewhere"). */
+/*
+ * Makes a root, which leaves the machine, and an issuing CA below it (docs/contribute/decisions/local-ca.md, "A root
+ * elsewhere").
+ */
 
 /** The root that an operator asks for. */
 export interface NewRoot {

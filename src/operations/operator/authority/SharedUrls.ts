@@ -8,7 +8,7 @@ import * as certificates from "../../../store/orders/CertificateRows.ts"
 
 /*
  * Certificates whose URL of the revocation list leads to the list of the CA that issues now. When another CA issues,
- * that list is not the list of their CA (docs/decisions/rotation.md).
+ * that list is not the list of their CA (docs/contribute/decisions/rotation.md).
  */
 
 const distributionPoints = "2.5.29.31"

@@ -29,7 +29,7 @@ const faultOf = (found: Found | undefined, requester: Requester, now: number) =>
 
 /**
  * Corrects a token whose creation time is in the future. A clock that was ahead wrote that time, so the token counts as
- * created now (docs/decisions/clocks.md, "Operators").
+ * created now (docs/contribute/decisions/clocks.md, "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: number) {
   if (found === undefined || found.createdAt <= now + touchSeconds) return found
@@ -39,8 +39,8 @@ const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: num
 
 /**
  * Finds the owner of the token of a request. The answer is the same for every fault. The checksum detects a mistyped
- * token without a look-up. A fault does not count as a failed sign-in from the address (docs/decisions/admin.md,
- * "Tokens").
+ * token without a look-up. A fault does not count as a failed sign-in from the address
+ * (docs/contribute/decisions/admin.md, "Tokens").
  */
 export const authenticateToken = Effect.fnUntraced(function*(
   given: Redacted.Redacted<string>,

@@ -12,7 +12,7 @@ import { guessed } from "./Notices.ts"
 
 /*
  * Limits how many wrong passwords in a row are compared for an operator, whatever addresses they come from
- * (docs/decisions/admin.md, "Guesses"). A name that no operator has is counted in the same way.
+ * (docs/contribute/decisions/admin.md, "Guesses"). A name that no operator has is counted in the same way.
  */
 
 /** A password that is counted as wrong before it is compared. */

@@ -9,7 +9,8 @@ import * as loginAttempts from "../../../store/operators/LoginAttempts.ts"
 import type { Requester } from "./Identity.ts"
 
 /*
- * Limits attempts to prove an identity. An attempt is counted before the proof is compared (docs/decisions/admin.md).
+ * Limits attempts to prove an identity. An attempt is counted before the proof is compared
+ * (docs/contribute/decisions/admin.md).
  */
 
 /** The keys of `[admin]` that limit sign-ins and sessions. */

@@ -15,7 +15,7 @@ import type { Operator } from "../../Operator.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 
-/* Notifications to operators about their own account (docs/decisions/notifications.md). */
+/* Notifications to operators about their own account (docs/contribute/decisions/notifications.md). */
 
 type SignIn = NotificationFields["admin_sign_in"]["outcome"]
 type Change = NotificationFields["admin_credential_changed"]["change"]

@@ -6,7 +6,7 @@ import type { User } from "../../../store/operators/Users.ts"
 import * as users from "../../../store/operators/Users.ts"
 import type { Operator } from "../../Operator.ts"
 
-/* The rules for every change of an operator (docs/decisions/admin.md, "Operators"). */
+/* The rules for every change of an operator (docs/contribute/decisions/admin.md, "Operators"). */
 
 /** Finds the operator with this name, in any spelling that means the same name. */
 export const named = Effect.fnUntraced(function*(username: string) {

@@ -24,7 +24,7 @@ import * as secondFactor from "./SecondFactor.ts"
 import type { Paging } from "./Sessions.ts"
 import { liveNow } from "./Sessions.ts"
 
-/* Lets admins and the command line see and change operators (docs/decisions/admin.md, "Operators"). */
+/* Lets admins and the command line see and change operators (docs/contribute/decisions/admin.md, "Operators"). */
 
 /** Returns a page of operators, sorted by name, and the total number of operators. */
 export const list = (

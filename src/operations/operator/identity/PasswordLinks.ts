@@ -27,7 +27,9 @@ import { credentialChanged } from "./Notices.ts"
 import { changing } from "./OperatorChange.ts"
 import * as operators from "./Operators.ts"
 
-/* Links with which operators set their passwords in a browser (docs/decisions/admin.md, "Password links"). */
+/*
+ * Links with which operators set their passwords in a browser (docs/contribute/decisions/admin.md, "Password links").
+ */
 
 /** The token of a link. It is printed once, and only its hash is stored. */
 type LinkToken = Redacted.Redacted<string>

@@ -57,8 +57,8 @@ export const begin = Effect.fnUntraced(function*(
 
 /**
  * Corrects the times of a session if a clock that was ahead of this process's clock wrote them. Either the session
- * would end later than a session that begins now, or its last use is in the future (docs/decisions/clocks.md,
- * "Operators").
+ * would end later than a session that begins now, or its last use is in the future
+ * (docs/contribute/decisions/clocks.md, "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: FoundSession, now: number, latest: number) {
   if (found.expiresAt <= latest + touchSeconds && found.lastSeenAt <= now + touchSeconds) return found

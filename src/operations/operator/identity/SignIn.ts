@@ -149,8 +149,8 @@ const admitted = Effect.fnUntraced(function*(
 
 /**
  * Signs an operator in by name and password. The attempt is counted before the password is compared. Every failure
- * costs one hash and gets the same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun is completed
- * and logged even if its client disconnects.
+ * costs one hash and gets the same answer (docs/contribute/decisions/admin.md, "Sign-in"). An attempt that has begun is
+ * completed and logged even if its client disconnects.
  */
 export const signIn = Effect.fn("SignIn.signIn")(function*(
   settings: SignInSettings,

@@ -40,7 +40,7 @@ const ended = Effect.fnUntraced(function*(identity: SessionIdentity, user: User,
 /**
  * Checks the caller's own password before a change that must not be possible with a stolen session. An attempt counts
  * like a sign-in from the same address. It also counts for the session, which ends at the fifth wrong password
- * (docs/decisions/admin.md, "Guesses"). Returns the operator whose password was compared.
+ * (docs/contribute/decisions/admin.md, "Guesses"). Returns the operator whose password was compared.
  */
 export const stepUp = Effect.fnUntraced(function*(
   settings: SignInSettings,

@@ -19,7 +19,7 @@ import type { Identity } from "./Identity.ts"
 import { named } from "./OperatorChange.ts"
 import type { Paging } from "./Sessions.ts"
 
-/* Tokens with which programs act for an operator (docs/decisions/admin.md, "Tokens"). */
+/* Tokens with which programs act for an operator (docs/contribute/decisions/admin.md, "Tokens"). */
 
 const daySeconds = 86_400
 

@@ -10,7 +10,7 @@ import { match, walk } from "../../../store/campaigns/CampaignCertificateRows.ts
 import type { Campaign } from "../../../store/campaigns/CampaignRows.ts"
 import * as campaigns from "../../../store/campaigns/CampaignRows.ts"
 
-/* Finds the certificates that a campaign matches (docs/decisions/campaigns.md). */
+/* Finds the certificates that a campaign matches (docs/contribute/decisions/campaigns.md). */
 
 /** The number of certificates on a page. A page is one transaction. */
 const pageSize = 500

@@ -10,7 +10,7 @@ import type { Campaign } from "../../../store/campaigns/CampaignRows.ts"
 import * as campaigns from "../../../store/campaigns/CampaignRows.ts"
 import { burn, revoke } from "../Revocation.ts"
 
-/* Revokes what is left of a campaign at its date (docs/decisions/campaigns.md). */
+/* Revokes what is left of a campaign at its date (docs/contribute/decisions/campaigns.md). */
 
 const pageSize = 500
 

@@ -20,7 +20,7 @@ import { isRevocationDue } from "./CampaignRevocation.ts"
 
 /*
  * Looks at the open certificates of the campaigns: which were replaced or revoked or have expired, and whose clients
- * never ask (docs/decisions/campaigns.md).
+ * never ask (docs/contribute/decisions/campaigns.md).
  */
 
 const pageSize = 500

@@ -10,7 +10,7 @@ import * as compromised from "../../../store/revocation/CompromisedIssuers.ts"
 import { awaitStoring } from "../../../store/RowLock.ts"
 import { revoke } from "../Revocation.ts"
 
-/* Revokes what a compromised CA has signed (docs/decisions/rotation.md, "A compromised CA"). */
+/* Revokes what a compromised CA has signed (docs/contribute/decisions/rotation.md, "A compromised CA"). */
 
 /** How many orders one run of the job looks at. A list is signed after each run. */
 const mostLookedAt = 1000

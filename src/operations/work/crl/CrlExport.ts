@@ -22,8 +22,8 @@ import { enqueueList } from "./ListJob.ts"
 
 /*
  * Writes a CA's list to its files. The files are copies of the stored list. A file that differs from the stored list is
- * written again. The record of the issued list is written first (docs/decisions/issued-lists.md), then the PEM file,
- * then the DER file if it is configured.
+ * written again. The record of the issued list is written first (docs/contribute/decisions/issued-lists.md), then the
+ * PEM file, then the DER file if it is configured.
  */
 
 type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>

@@ -5,7 +5,7 @@ import type { CrlIssuer } from "../../../services/signing/Signer.ts"
 import * as crls from "../../../store/revocation/Crls.ts"
 import { compare, raiseAbove, restore } from "./RestoredRevocations.ts"
 
-/* Compares the database with the record of the last issued list (docs/decisions/issued-lists.md). */
+/* Compares the database with the record of the last issued list (docs/contribute/decisions/issued-lists.md). */
 
 /**
  * Stores the revocations that the record names but the database lacks. Returns how many were stored, and the number

@@ -29,7 +29,9 @@ import { reconcile } from "./IssuedLists.ts"
 import { enqueueList } from "./ListJob.ts"
 import { raiseAbove } from "./RestoredRevocations.ts"
 
-/* The revocation lists of the local CAs (docs/decisions/revocation-lists.md). Only workers use this module. */
+/*
+ * The revocation lists of the local CAs (docs/contribute/decisions/revocation-lists.md). Only workers use this module.
+ */
 
 class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
   override get message(): string {

@@ -19,7 +19,7 @@ import * as revocations from "../../../store/revocation/Revocations.ts"
 
 /*
  * Restores revocations that a CA's list names but the database lacks, after an older state of the database was restored
- * (docs/decisions/issued-lists.md).
+ * (docs/contribute/decisions/issued-lists.md).
  */
 
 /** A list of this service that verifies with its CA's key, and the file from which the list was read. */

@@ -9,7 +9,7 @@ import { compare, restore } from "./RestoredRevocations.ts"
 
 /*
  * Restores revocations to the database from a list that a process has served, if the database has gone back to a state
- * without them (docs/decisions/issued-lists.md).
+ * without them (docs/contribute/decisions/issued-lists.md).
  */
 
 /** How the rows of the trail and the log name the source. */

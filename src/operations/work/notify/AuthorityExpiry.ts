@@ -9,7 +9,7 @@ import { Notifier, notify } from "../../../services/notify/Notifier.ts"
 import type { Issuer } from "../../../services/signing/Issuers.ts"
 import * as notices from "../../../store/notify/AuthorityNotices.ts"
 
-/* Notices about CAs that expire soon (docs/decisions/notifications.md, "CAs that end"). */
+/* Notices about CAs that expire soon (docs/contribute/decisions/notifications.md, "CAs that end"). */
 
 /** A profile with the CA that signs for it. */
 export interface Signed {

@@ -56,7 +56,7 @@ export interface Terms {
   readonly remindsAt: (profile: string) => boolean
 }
 
-/** Makes one attempt to notify one receiver (docs/decisions/notifications.md, "Delivery"). */
+/** Makes one attempt to notify one receiver (docs/contribute/decisions/notifications.md, "Delivery"). */
 export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { remindsAt, retryMaxSeconds }: Terms) {
   const about = aboutOf(queued)
   const { deliver } = yield* Deliveries

@@ -15,7 +15,10 @@ import * as expiring from "../ExpiringDigest.ts"
 import * as unknownEnds from "../UnknownEnds.ts"
 import { certificatesOf } from "./ExpiringFields.ts"
 
-/* Sends the digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
+/*
+ * Sends the digest of certificates that expire soon (docs/contribute/decisions/notifications.md, "Expiring
+ * certificates").
+ */
 
 const daySeconds = 86_400
 

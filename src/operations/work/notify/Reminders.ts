@@ -29,7 +29,7 @@ import { batch, judged } from "../../ExpiringWindow.ts"
 import * as expiring from "../ExpiringDigest.ts"
 import { certificatesOf } from "./ExpiringFields.ts"
 
-/* Sends mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
+/* Sends mail to the contacts of accounts (docs/contribute/decisions/notifications.md, "Expiring certificates"). */
 
 const daySeconds = 86_400
 const weekSeconds = 7 * daySeconds

@@ -8,8 +8,8 @@ import type { Comparable } from "../../../engine/net/Address.ts"
 export class InventoryFailed extends Data.TaggedError("InventoryFailed")<{ readonly detail: string }> {}
 
 /**
- * An inventory, which knows which names belong to an address (docs/decisions/policy.md, "Inventories"). It cannot deny
- * anything, so an outage can never become a verdict.
+ * An inventory, which knows which names belong to an address (docs/contribute/decisions/policy.md, "Inventories"). It
+ * cannot deny anything, so an outage can never become a verdict.
  */
 export interface Inventory {
   /**

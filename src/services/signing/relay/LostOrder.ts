@@ -6,7 +6,10 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { broken, hasDates, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
-/* Searches for an order that the upstream was asked to open but whose URL never arrived (docs/decisions/relays.md). */
+/*
+ * Searches for an order that the upstream was asked to open but whose URL never arrived
+ * (docs/contribute/decisions/relays.md).
+ */
 
 /** The highest number of lists and orders that are read in the search for a lost order. */
 const mostReads = 300

@@ -1,7 +1,7 @@
 import { isInZone } from "../../../engine/net/Zone.ts"
 import type { RelaySettings } from "./RelaySettings.ts"
 
-/* Determines which names a relay can prove to its upstream (docs/signers.md, "An upstream ACME CA"). */
+/* Determines which names a relay can prove to its upstream (docs/configure/signers.md, "An upstream ACME CA"). */
 
 /**
  * Returns the name in the DNS at which the proof of a name is published. `alias` is

@@ -7,7 +7,10 @@ import { isInZone } from "../../../engine/net/Zone.ts"
 import { publishedName } from "./Provable.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
-/* The ways in which the relay proves control of a name to the upstream (docs/signers.md, "An upstream ACME CA"). */
+/*
+ * The ways in which the relay proves control of a name to the upstream (docs/configure/signers.md, "An upstream ACME
+ * CA").
+ */
 
 /** A challenge that the upstream offers. Its type may be unknown here, and its token may be absent. */
 export interface UpstreamChallenge {

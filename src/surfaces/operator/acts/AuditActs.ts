@@ -34,7 +34,7 @@ import {
 } from "../Field.ts"
 import { Int, intOf, Members, Time, walkedPageOf } from "../schemas/Common.ts"
 
-/* Declares the acts about the audit trail (docs/decisions/audit-rows.md). */
+/* Declares the acts about the audit trail (docs/contribute/decisions/audit-rows.md). */
 
 const AuditRow = Schema.Struct({
   id: Int,

@@ -13,7 +13,10 @@ import { Int, pageOf } from "../schemas/Common.ts"
 import { Campaign, CampaignDetail, filterFields, SilentCertificate, StartedCampaign } from "./CampaignShape.ts"
 import { reason as revokeReason } from "./Revoking.ts"
 
-/* Declares the acts about campaigns, which ask clients to replace certificates (docs/decisions/campaigns.md). */
+/*
+ * Declares the acts about campaigns, which ask clients to replace certificates
+ * (docs/contribute/decisions/campaigns.md).
+ */
 
 const id = key("The id of the campaign.")
 const longestReason = 500

@@ -11,7 +11,7 @@ import { clamped, ofProfile, optional, or, paging, word } from "../Field.ts"
 import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 import { KindName } from "../schemas/OrderSchemas.ts"
 
-/* Declares the acts about certificates that expire soon (docs/decisions/expiring.md). */
+/* Declares the acts about certificates that expire soon (docs/contribute/decisions/expiring.md). */
 
 /** The words that say whether a list shows or hides certificates that have been replaced. */
 export const supersededWords = ["show", "hide"] as const

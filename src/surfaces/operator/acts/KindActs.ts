@@ -14,7 +14,7 @@ import type { Field } from "../Field.ts"
 import { name, ofProfile, optional, textOf, texts } from "../Field.ts"
 import { pageOf, Problem, Time } from "../schemas/Common.ts"
 
-/* Declares the acts about kinds of certificates (docs/kinds.md). */
+/* Declares the acts about kinds of certificates (docs/configure/kinds.md). */
 
 const Backend = Schema.Literals(signerBackends)
 

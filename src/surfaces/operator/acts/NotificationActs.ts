@@ -10,7 +10,7 @@ import { name, optional, paging, word } from "../Field.ts"
 import { Int, pageOf, Time } from "../schemas/Common.ts"
 import { JobStatus } from "../schemas/OrderSchemas.ts"
 
-/* Declares the acts about notifications to people and programs (docs/decisions/notifications.md). */
+/* Declares the acts about notifications to people and programs (docs/contribute/decisions/notifications.md). */
 
 const backend = Schema.Literals(["email", "webhook", "custom"])
 

@@ -24,8 +24,8 @@ import {
 } from "./OperatorSessionActs.ts"
 
 /*
- * Declares the acts about operators (docs/decisions/admin.md, "Operators"). Each change over HTTP requires the caller's
- * password.
+ * Declares the acts about operators (docs/contribute/decisions/admin.md, "Operators"). Each change over HTTP requires
+ * the caller's password.
  */
 
 const operator = {

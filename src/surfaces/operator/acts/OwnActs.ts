@@ -13,8 +13,8 @@ import { RecoveryCodes, SecondFactor, SessionRow, TotpSecret } from "../schemas/
 import { mail } from "../TextFields.ts"
 
 /*
- * Declares the acts about the caller's own account (docs/decisions/admin.md, "Sign-in"). They have no commands. An act
- * that requires the password checks it as part of the change.
+ * Declares the acts about the caller's own account (docs/contribute/decisions/admin.md, "Sign-in"). They have no
+ * commands. An act that requires the password checks it as part of the change.
  */
 
 const password = secret("The caller's own password.")

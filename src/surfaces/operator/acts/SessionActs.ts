@@ -11,8 +11,8 @@ import { flag, or, secret } from "../Field.ts"
 import { EnrolledSession, HalfSession, Session, Step, TotpSecret } from "../schemas/OperatorSchemas.ts"
 
 /*
- * Declares the acts of sign-in, its second factor, and sign-out (docs/decisions/admin.md, "Sign-in"). They have no
- * commands.
+ * Declares the acts of sign-in, its second factor, and sign-out (docs/contribute/decisions/admin.md, "Sign-in"). They
+ * have no commands.
  */
 
 const code = secret("A code of the authenticator, or a recovery code.")

@@ -12,7 +12,7 @@ import { created, Id, pageOf, Time } from "../schemas/Common.ts"
 import { Role } from "../schemas/OperatorSchemas.ts"
 import { several, username } from "../TextFields.ts"
 
-/* Declares the acts about tokens for programs (docs/decisions/admin.md, "Tokens"). */
+/* Declares the acts about tokens for programs (docs/contribute/decisions/admin.md, "Tokens"). */
 
 const token = {
   id: Id,

@@ -79,8 +79,8 @@ export const askedBy = (sender: Sender) => {
 }
 
 /*
- * The checks of every request of an operator. They run before the route handles the request (docs/decisions/admin.md,
- * "Order of the checks").
+ * The checks of every request of an operator. They run before the route handles the request
+ * (docs/contribute/decisions/admin.md, "Order of the checks").
  */
 
 /** Returns why a check refused a request, for the log. Operations log their own refusals. */

@@ -9,9 +9,9 @@ import { hasCsrfToken } from "../../../operations/operator/identity/Identity.ts"
 import type { Shown } from "./Credentials.ts"
 
 /**
- * Who may use a route (docs/decisions/admin.md, "Roles"). `public` means anyone. `half` means a session that lacks its
- * second factor. `own` means every operator, for their own account and only with a session. A role means operators with
- * this role or a higher one, with a session or a token.
+ * Who may use a route (docs/contribute/decisions/admin.md, "Roles"). `public` means anyone. `half` means a session that
+ * lacks its second factor. `own` means every operator, for their own account and only with a session. A role means
+ * operators with this role or a higher one, with a session or a token.
  */
 export type Access = "public" | "half" | "own" | "viewer" | "operator" | "admin"
 
@@ -28,7 +28,7 @@ export interface Guard {
   readonly mayLag?: boolean
 }
 
-/* The checks of a request, in the order of docs/decisions/admin.md, "Order of the checks". */
+/* The checks of a request, in the order of docs/contribute/decisions/admin.md, "Order of the checks". */
 
 /**
  * Who sent a request: an unknown client, an operator whose session lacks its second factor, an operator, or a token of

@@ -2,7 +2,7 @@ import type { Request } from "../../../engine/http/Message.ts"
 import { header } from "../../../engine/http/Message.ts"
 import { isLoopbackHost } from "../../../engine/net/SocketAddress.ts"
 
-/* Checks what a browser reports about the origin of a request (docs/decisions/admin.md, "Sessions"). */
+/* Checks what a browser reports about the origin of a request (docs/contribute/decisions/admin.md, "Sessions"). */
 
 /** Returns the origin of a base URL, in the form that browsers send. */
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 
-/* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
+/* Forms that many routes share (docs/contribute/decisions/admin.md, "Conventions"). */
 
 /** The id of a record, with hyphens and in lower case. No record has an id in another form. */
 export const Id = Schema.String.annotate({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })

@@ -3,7 +3,8 @@ import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import { created, Id, Int, Time } from "./Common.ts"
 
 /*
- * The schemas of operators, their sessions and tokens (docs/decisions/admin.md, "Operators", "Sessions" and "Tokens").
+ * The schemas of operators, their sessions and tokens (docs/contribute/decisions/admin.md, "Operators", "Sessions" and
+ * "Tokens").
  */
 
 /** The roles of operators. */

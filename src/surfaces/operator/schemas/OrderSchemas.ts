@@ -4,7 +4,8 @@ import { challengeTypeNames } from "../../../domain/Challenge.ts"
 import { Id, Identifier, Int, Members, Problem, Time } from "./Common.ts"
 
 /*
- * The schemas of orders, their certificates, and their state at an upstream (docs/decisions/admin.md, "Conventions").
+ * The schemas of orders, their certificates, and their state at an upstream (docs/contribute/decisions/admin.md,
+ * "Conventions").
  */
 
 /** The status words of an order (RFC 8555 section 7.1.6). */

@@ -8,7 +8,7 @@ import { listView } from "../Listing.ts"
 import { looked, submitted } from "../PanelActs.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
-/* The page about the notifications that people and programs received (docs/decisions/notifications.md). */
+/* The page about the notifications that people and programs received (docs/contribute/decisions/notifications.md). */
 
 const path = "/ui/notifications"
 

@@ -1,6 +1,6 @@
 import type { listCas, showCa } from "../../operator/acts/AuthorityActs.ts"
 
-/* The steps by which a CA is replaced, for the page of the CA (docs/revocation.md, "Replacing the CA"). */
+/* The steps by which a CA is replaced, for the page of the CA (docs/operate/revocation.md, "Replacing the CA"). */
 
 type Ca = (typeof listCas.output.Type)["items"][number]
 type Counted = Pick<typeof showCa.output.Type, "live" | "truncated">
@@ -35,7 +35,7 @@ const planOf = (ca: Ca & Partial<Counted>, others: ReadonlyArray<Ca>, profile: s
       {
         title: "Make the next CA",
         text: next === undefined
-          ? "On the host of its key, with acme-svc ca init, or with ca csr and ca sign below your root (docs/ca.md)."
+          ? "On the host of its key, with acme-svc ca init, or with ca csr and ca sign below your root (docs/configure/authorities.md)."
           : `${next.subject ?? next.issuer} is there.`,
         lines: [],
         isDone: next !== undefined

@@ -26,7 +26,10 @@ import {
   useOperators
 } from "../../../support/Operators.ts"
 
-/* Tests the messages to operators about their own account, one for each event (docs/decisions/notifications.md). */
+/*
+ * Tests the messages to operators about their own account, one for each event
+ * (docs/contribute/decisions/notifications.md).
+ */
 
 const section = `[admin.notify]
 enabled = ["email", "webhook"]

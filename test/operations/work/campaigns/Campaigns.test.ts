@@ -21,7 +21,7 @@ import type { IssuedHere } from "../../../support/Issued.ts"
 import { issueTo, useOwnCa, work } from "../../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 
-/* Campaigns, which ask clients to replace certificates (docs/decisions/campaigns.md). */
+/* Campaigns, which ask clients to replace certificates (docs/contribute/decisions/campaigns.md). */
 
 const config = configOf()
 const operator = { id: "olga", kind: "admin", surface: "api" } as const

@@ -15,7 +15,7 @@ import { databases } from "../../../support/Databases.ts"
 import { callerAt, column, configOf, count, fieldsOf, orderOf, profileOf, sql } from "../../../support/Graph.ts"
 import { issueTo, useForeignSigner, useOwnCa, work } from "../../../support/Issued.ts"
 
-/* A CA that is declared compromised (docs/decisions/rotation.md). */
+/* A CA that is declared compromised (docs/contribute/decisions/rotation.md). */
 
 const config = configOf()
 const operator = { id: "olga", kind: "admin", surface: "api" } as const

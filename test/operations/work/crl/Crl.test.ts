@@ -45,7 +45,7 @@ import { onSystemClock, useStore } from "../../../support/UseTests.ts"
 import type { Making } from "../../../support/UseTests.ts"
 import { sleeps, watched as onWatchedClock } from "../../../support/Watched.ts"
 
-/* Tests how revocation lists are signed, published and exported (docs/decisions/revocation-lists.md). */
+/* Tests how revocation lists are signed, published and exported (docs/contribute/decisions/revocation-lists.md). */
 
 const config = configOf()
 const surface = surfaceOf(config)

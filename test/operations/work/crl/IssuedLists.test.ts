@@ -20,7 +20,10 @@ import type { IssuedHere } from "../../../support/Issued.ts"
 import { issueTo, profilesIn, useOwnCa, work } from "../../../support/Issued.ts"
 import { sleeps } from "../../../support/Watched.ts"
 
-/* Tests how a restored database is compared with the record of the last list (docs/decisions/issued-lists.md). */
+/*
+ * Tests how a restored database is compared with the record of the last list
+ * (docs/contribute/decisions/issued-lists.md).
+ */
 
 const config = configOf()
 const olga = { kind: "cli", id: "olga" } as const

@@ -22,7 +22,7 @@ import type { Making } from "../../../support/UseTests.ts"
 import { useStore, useTests } from "../../../support/UseTests.ts"
 import { watched } from "../../../support/Watched.ts"
 
-/* Several CAs of one profile, of which one issues (docs/decisions/rotation.md). */
+/* Several CAs of one profile, of which one issues (docs/contribute/decisions/rotation.md). */
 
 const config = configOf()
 const surface = surfaceOf(config)

@@ -11,7 +11,9 @@ import { issuersOf } from "../../../support/KnownIssuers.ts"
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Tests the messages to operators about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
+/*
+ * Tests the messages to operators about CAs that expire (docs/contribute/decisions/notifications.md, "CAs that end").
+ */
 
 const configWith = (events: string) =>
   configOf(`[notify]

@@ -16,7 +16,9 @@ import { work } from "../../../support/Issued.ts"
 import { keyboard } from "../../../support/Operators.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Tests what each answer of a receiver does to its delivery (docs/decisions/notifications.md, "Delivery"). */
+/*
+ * Tests what each answer of a receiver does to its delivery (docs/contribute/decisions/notifications.md, "Delivery").
+ */
 
 const config = configOf(`[notify]
 enabled = ["webhook"]

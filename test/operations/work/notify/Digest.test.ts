@@ -15,7 +15,10 @@ import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.t
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Tests the digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
+/*
+ * Tests the digest of certificates that expire soon (docs/contribute/decisions/notifications.md, "Expiring
+ * certificates").
+ */
 
 const withExpiry = (expiry: string, profiles = "") =>
   configOf(`[notify]

@@ -33,8 +33,8 @@ import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
  * Tests that every event of a profile is queued once for every backend in the transaction of its change, whatever
- * causes the change (docs/decisions/notifications.md). operator/identity/NotifiedOperators.test.ts tests the events of
- * operators.
+ * causes the change (docs/contribute/decisions/notifications.md). operator/identity/NotifiedOperators.test.ts tests the
+ * events of operators.
  */
 
 const toml = `[notify]

@@ -23,7 +23,7 @@ import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
  * Tests real webhooks and a real program that are away for an hour or longer on a test clock. Events of that time are
- * sent when the receivers are back (docs/notifications.md, "When a receiver is away").
+ * sent when the receivers are back (docs/configure/notifications.md, "When a receiver is away").
  */
 
 const hour = 3600

@@ -12,7 +12,7 @@ import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.t
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Tests mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
+/* Tests mail to the contacts of accounts (docs/contribute/decisions/notifications.md, "Expiring certificates"). */
 
 const withExpiry = (expiry: string) =>
   configOf(`[notify]

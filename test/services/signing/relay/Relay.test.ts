@@ -21,7 +21,7 @@ import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, order, payloadAt, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { sleptThrough } from "../../../support/Watched.ts"
 
-/* Tests what the relay does when an order ends at the upstream (docs/signers.md, "An upstream ACME CA"). */
+/* Tests what the relay does when an order ends at the upstream (docs/configure/signers.md, "An upstream ACME CA"). */
 
 const request = issueRequest(["a.example"])
 

@@ -13,7 +13,7 @@ import { UpstreamUnavailable } from "../../../../src/services/signing/relay/Upst
 import type { Json } from "../../../support/ScriptedUpstream.ts"
 import { authorization, challenge, failureOf, order, play } from "../../../support/ScriptedUpstream.ts"
 
-/* Tests how each strategy of the relay proves names (docs/signers.md, "An upstream ACME CA"). */
+/* Tests how each strategy of the relay proves names (docs/configure/signers.md, "An upstream ACME CA"). */
 
 const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
   server: { host: "192.0.2.1", port: 53, key: { name: "k.", algorithm: "hmac-sha256", secret: Buffer.from("x") } },

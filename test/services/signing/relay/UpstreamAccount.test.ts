@@ -15,7 +15,7 @@ import { configOf, eventsOf } from "../../../support/Graph.ts"
 import { noUpdates, refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import { ca, directory, postsOf, upstreamWith } from "../../../support/ScriptedUpstream.ts"
 
-/* Tests the relay's own account at the upstream (docs/signers.md, "An upstream ACME CA"). */
+/* Tests the relay's own account at the upstream (docs/configure/signers.md, "An upstream ACME CA"). */
 
 const objectOf = (text: unknown): { readonly [member: string]: unknown } =>
   JSON.parse(Buffer.from(String(text), "base64url").toString()) as { readonly [member: string]: unknown }

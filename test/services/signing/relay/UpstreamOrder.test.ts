@@ -22,7 +22,7 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* Tests orders at an upstream that sends false data, delays or fails (docs/attacks.md, "Relay"). */
+/* Tests orders at an upstream that sends false data, delays or fails (docs/contribute/attacks.md, "Relay"). */
 
 const urn = "urn:ietf:params:acme:error:"
 

@@ -8,7 +8,7 @@ import { refusal } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { play } from "../../../support/ScriptedUpstream.ts"
 
-/* Tests what the metrics say about the requests of a relay (docs/metrics.md). */
+/* Tests what the metrics say about the requests of a relay (docs/reference/metrics.md). */
 
 const countsOf = (paths: { readonly [path: string]: ReadonlyArray<Said> }) =>
   Effect.gen(function*() {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { barPatterns, swatch, trendChart } from "../../../../src/surfaces/panel/charts/Bars.ts"
 import { bucketLabel, countTicks, labelEvery, startLabel } from "../../../../src/surfaces/panel/charts/Ticks.ts"
 
-/* Trends as bars (docs/decisions/panel.md, "Charts"). */
+/* Trends as bars (docs/contribute/decisions/panel.md, "Charts"). */
 
 const day = 86_400
 const begin = Date.UTC(2026, 10, 1) / 1000
