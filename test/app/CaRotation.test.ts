@@ -11,7 +11,7 @@ import type { Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* The commands that replace the CA of a profile (docs/operate/revocation.md, "Replacing the CA"). */
+/* The commands that replace the CA of a profile (docs/configure/rotation.md, "Replacing the CA"). */
 
 const { test } = useTests({ startsAt: madeAt })
 

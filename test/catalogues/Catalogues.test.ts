@@ -1,4 +1,5 @@
 import { assert, describe, it } from "vitest"
+import { auditEvents } from "../../src/domain/Audit.ts"
 import { isAcmeError } from "../../src/domain/Problem.ts"
 import { fields } from "../../src/domain/words/EventField.ts"
 import { events } from "../../src/domain/words/Log.ts"
@@ -34,10 +35,12 @@ describe("a catalogue", () => {
     assert.sameMembers(declared, tags)
   })
 
-  it("of log records has every event and every field", () => {
-    const headings = [...renderEvents().matchAll(/^#### (\w+)$/gm)].map(([, name]) => name)
+  it("of log records has every event, every field and every event of the audit trail", () => {
+    const [records = "", trail = ""] = renderEvents().split("\n### Events of the audit trail")
+    const headings = [...records.matchAll(/^#### (\w+)$/gm)].map(([, name]) => name)
     assert.sameMembers(headings, Object.keys(events))
-    assert.sameMembers(namesIn(renderEvents()).filter((name) => name !== "Field"), Object.keys(fields))
+    assert.sameMembers(namesIn(records).filter((name) => name !== "Field"), Object.keys(fields))
+    assert.sameMembers(namesIn(trail).filter((name) => name !== "Event"), [...auditEvents])
   })
 
   it("contains no word that stands for a missing value", () => {

@@ -1,10 +1,12 @@
 import { fields } from "../../src/domain/words/EventField.ts"
 import type { EventName } from "../../src/domain/words/Log.ts"
 import { events } from "../../src/domain/words/Log.ts"
+import { auditEventMeanings } from "../../src/domain/words/meanings/AuditEventMeanings.ts"
 import { saidOfEvent } from "../../src/domain/words/meanings/EventMeanings.ts"
 import type { Declaration } from "../../src/engine/telemetry/Declaration.ts"
 import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
 import { linked, prose, tableOf } from "./Markdown.ts"
+import { renderMeanings } from "./Meanings.ts"
 
 const byName = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number => one < other ? -1 : 1
 
@@ -44,7 +46,15 @@ const fieldTable = (): string =>
   )
 
 /**
- * Returns the catalogue of `docs/reference/log-events.md`: every record that the service can write, and every field
- * that a record may have.
+ * Returns the catalogue of `docs/reference/log-events.md`: every record that the service can write, every field that
+ * a record may have, and every event of the audit trail.
  */
-export const renderEvents = (): string => [...eventParts(), "### Fields", fieldTable()].join("\n\n")
+export const renderEvents = (): string =>
+  [
+    ...eventParts(),
+    "### Fields",
+    fieldTable(),
+    "### Events of the audit trail",
+    "These events are in rows of the audit trail. `acme-svc audit list --event EVENT` finds them.",
+    renderMeanings("Event", auditEventMeanings)
+  ].join("\n\n")

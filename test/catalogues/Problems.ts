@@ -5,11 +5,11 @@ import { limitedThings } from "../../src/domain/Limit.ts"
 import { problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import { recordsOf } from "../../src/domain/ProblemRecords.ts"
 import { codeMeanings } from "../../src/domain/words/meanings/CodeMeanings.ts"
-import type { Meaning } from "../../src/domain/words/meanings/Meaning.ts"
 import { problemMeanings } from "../../src/domain/words/meanings/ProblemMeanings.ts"
 import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
-import { linked, prose, tableOf } from "./Markdown.ts"
+import { tableOf } from "./Markdown.ts"
+import { renderMeanings } from "./Meanings.ts"
 
 /** Stands for a sentence that is written where the failure is made. */
 const ownWords = "…"
@@ -95,17 +95,6 @@ const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyA
     ]
   })
 }
-
-const renderMeanings = (head: string, meanings: { readonly [word: string]: Meaning }): string =>
-  tableOf(
-    [head, "Means", "What to do", "Page"],
-    Object.entries(meanings).map(([word, [meaning, remedy, page]]) => [
-      word,
-      meaning,
-      prose(remedy),
-      page === undefined ? "" : linked(page)
-    ])
-  )
 
 /**
  * Returns the catalogue of `docs/reference/errors.md`: every problem document that a client can get as an answer or

@@ -7,9 +7,9 @@ import { client, gateComesBack } from "../support/Installed.ts"
 import type { Serving } from "../support/Place.ts"
 import { cloneInto, hasRunLinesOf, Place, settled, startBuilt } from "../support/Place.ts"
 
-/* The commands of README.md for newcomers. */
+/* The commands of README.md and docs/start for newcomers. */
 
-describe("README.md", () => {
+describe("docs/start", () => {
   let place: Place
   beforeAll(async () => {
     // The configuration that `init` writes must be sufficient.

@@ -6,7 +6,7 @@ import { foreignCa, keyPem } from "../support/LocalCa.ts"
 import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 
-describe("docs/operate/revocation.md", () => {
+describe("docs/operate/revocation.md and docs/configure/rotation.md", () => {
   const leaf = "demo-certbot/live/demo.localhost/cert.pem"
   let place: Place
   let serving: Serving
@@ -82,7 +82,9 @@ describe("docs/operate/revocation.md", () => {
     assert.match(await place.succeed("crlList"), / default +compromised /)
   })
 
-  it.each(bodiesOf("docs/operate/revocation.md", "toml"))(
+  it.each(
+    ["docs/operate/revocation.md", "docs/configure/rotation.md"].flatMap((document) => bodiesOf(document, "toml"))
+  )(
     "shows a file that the service accepts: %#",
     async (body) => {
       const another = await Place.make()

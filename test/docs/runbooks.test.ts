@@ -72,6 +72,7 @@ describe("docs/operate/runbooks", () => {
 
   it("verify the audit trail, and show its receivers and jobs", async () => {
     assert.match(await place.succeed("auditVerify"), /^faults +0$/m)
+    assert.include(await place.succeed("auditOfRoles"), "0 of 0 row(s)")
     for (const line of ["auditReceivers", "auditPushJobs", "auditCheckJobs"] as const) await place.succeed(line)
   })
 

@@ -9,7 +9,7 @@ import type { PostgresCluster } from "../support/Postgres.ts"
 import { startPostgres } from "../support/Postgres.ts"
 
 /*
- * The commands of docs/start/package.md, docs/operate/databases.md and README.md that make a configuration or a
+ * The commands of docs/start/package.md, docs/operate/databases.md and docs/start/postgresql.md that make a configuration or a
  * database.
  */
 

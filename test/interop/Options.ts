@@ -14,7 +14,7 @@ const usage = `Usage: npm run interop -- [options] [part of a name ...]
 
 Without a part of a name, everything is played: the clients of Debian, nginx, HAProxy, Apache and Caddy before the service,
 zone updates, relay, upstreams, mail, systemd, ml-dsa, kinds, credentials, ceremony, rotation, transit, trail, openapi,
-and each guide of docs/clients/README.md and docs/clients/trust.md.
+and each recipe of docs/clients.
 
   --certbot DIR  play certbot as it is in this checkout of its source too, with Debian's Python packages; may be repeated
   --upstreams    play every fault of a relay's upstream, at every upstream there is to try, for about an hour; programs that

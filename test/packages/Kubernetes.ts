@@ -65,9 +65,9 @@ const rendered = async (): Promise<ReadonlyArray<Manifest>> =>
  * Returns the examples of the document that are objects of Kubernetes. Traefik's example is a configuration of Traefik.
  */
 const examples = (): ReadonlyArray<Manifest> =>
-  bodiesOf("docs/start/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((body): Manifest =>
-    parse(body)
-  )
+  bodiesOf("docs/clients/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((
+    body
+  ): Manifest => parse(body))
 
 const fitsSchema = (manifest: Manifest): void => {
   const { kind } = manifest

@@ -32,6 +32,7 @@ export const linesOf = {
   operations: {
     init: "acme-svc init",
     profiles: "acme-svc profile list",
+    guideClient: "acme-svc guide client lego",
     serve: "acme-svc serve",
     serveDebug: "acme-svc serve --log-level debug",
     health: "acme-svc health",
@@ -195,6 +196,7 @@ export const linesOf = {
     orphanJobs: "acme-svc jobs list --kind orphan_revoke",
     caEnd: "openssl x509 -in ca.pem -noout -subject -enddate",
     auditVerify: "acme-svc audit verify",
+    auditOfRoles: "acme-svc audit list --event operator_role_changed",
     auditReceivers: "acme-svc audit receivers",
     auditPushJobs: "acme-svc jobs list --kind audit_push",
     auditCheckJobs: "acme-svc jobs list --kind audit_chain_check"

@@ -123,7 +123,7 @@ const codeWord = (name: OperatorCode): Word => {
 const auditWord = (name: AuditEvent): Word => ({
   kind: "audit_event",
   name,
-  ...withPages(saidBy(auditEventMeanings[name]), "docs/operate/operators.md#what-is-recorded")
+  ...withPages(saidBy(auditEventMeanings[name]), "docs/reference/log-events.md#events-of-the-audit-trail")
 })
 
 const keyWords = (): ReadonlyArray<Word> =>

@@ -1,9 +1,6 @@
 import { bodiesIn, text } from "../../support/Documents.ts"
 
-/*
- * Reads docs/clients/README.md and docs/clients/trust.md as instructions, whose sections have files to write and
- * commands to run.
- */
+/* Reads the pages of docs/clients as instructions, whose sections have files to write and commands to run. */
 
 /** One block of a section. */
 export type Step =
@@ -27,5 +24,7 @@ export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Ste
   return new Map(guide.filter(([, steps]) => steps.some(({ kind }) => kind === "shell")))
 }
 
-/** The documents that are guides. */
-export const guides = ["docs/clients/trust.md", "docs/clients/README.md"] as const
+/** The documents that have commands. */
+export const guides = ["trust", "certbot", "lego", "web-servers", "small-clients", "libraries"].map((page) =>
+  `docs/clients/${page}.md`
+)

@@ -3,7 +3,7 @@ import { runCommand } from "../Command.ts"
 import type { Outcome } from "../Table.ts"
 import { recipes } from "./Recipes.ts"
 
-/* docs/clients/README.md and docs/clients/trust.md, carried out word for word on simulated machines. */
+/* The recipes of docs/clients, carried out word for word on simulated machines. */
 
 const spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
@@ -29,7 +29,7 @@ export const playGuides = async (
   if (chosen.length === 0) return []
   if (!await canMake()) {
     say(
-      "the recipes of docs/clients/README.md and docs/clients/trust.md are not done: networks and file systems of our own are not allowed here"
+      "the recipes of docs/clients are not done: networks and file systems of our own are not allowed here"
     )
     return []
   }

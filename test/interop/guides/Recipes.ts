@@ -1,12 +1,11 @@
 import { commandsIn } from "../../support/Documents.ts"
-import type { guides } from "./Guide.ts"
 import { guideOf } from "./Guide.ts"
 
 /* The sections of the guides that are carried out, and what must be true afterwards. */
 
 /** A section that is carried out unchanged. */
 export interface Recipe {
-  readonly document: (typeof guides)[number]
+  readonly document: string
   readonly heading: string
   /** The programs that the section needs. */
   readonly commands: ReadonlyArray<string>
@@ -42,17 +41,14 @@ const certbotTimer = "$(sed -n 's/^ExecStart=//p' /lib/systemd/system/certbot.se
 
 const certbotFile = `/etc/letsencrypt/live/${name}/fullchain.pem`
 
-const ofClients = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
-  document: "docs/clients/README.md",
+const ofPage = (page: string, heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
+  document: `docs/clients/${page}.md`,
   heading,
   ...recipe
 })
 
-const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
-  document: "docs/clients/trust.md",
-  heading,
-  ...recipe
-})
+const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe =>
+  ofPage("trust", heading, recipe)
 
 /** All recipes. The one on which the others depend comes first. */
 export const recipes: ReadonlyArray<Recipe> = [
@@ -61,7 +57,7 @@ export const recipes: ReadonlyArray<Recipe> = [
     holds: ["curl --fail --silent --show-error https://acme.example.org/profile/default/directory"],
     isGround: true
   }),
-  ofClients("Apache with mod_md", {
+  ofPage("web-servers", "Apache with mod_md", {
     commands: ["a2enmod"],
     // Otherwise Apache waits for ten seconds.
     before: ["echo MDInitialDelay 0s > /etc/apache2/conf-enabled/at-once.conf"],
@@ -71,46 +67,46 @@ export const recipes: ReadonlyArray<Recipe> = [
       shows
     ]
   }),
-  ofClients("certbot", {
+  ofPage("certbot", "certbot", {
     commands: ["certbot"],
     holds: verifies(certbotFile),
     later: { line: certbotTimer, certificate: "/etc/ssl/private/fullchain.pem" }
   }),
-  ofClients("certbot with dns-01", {
+  ofPage("certbot", "certbot with dns-01", {
     commands: ["certbot", "python3-certbot-dns-rfc2136"],
     holds: [...verifies(certbotFile), ...verifies(certbotFile, `other.${name}`)]
   }),
-  ofClients("nginx", {
+  ofPage("certbot", "nginx", {
     commands: ["certbot", "nginx", "python3-certbot-nginx"],
     holds: [...verifies(certbotFile), shows],
     later: { line: certbotTimer, certificate: certbotFile }
   }),
-  ofClients("HAProxy", {
+  ofPage("certbot", "HAProxy", {
     commands: ["certbot", "haproxy"],
     before: ["(cd /srv && exec /usr/bin/python3 -m http.server --bind 127.0.0.1 8080) > /dev/null 2>&1 &"],
     holds: [shows],
     later: { line: certbotTimer, certificate: `/etc/haproxy/certs/${name}.pem` }
   }),
-  ofClients("dehydrated", {
+  ofPage("small-clients", "dehydrated", {
     commands: ["dehydrated", "nginx"],
     // Otherwise dehydrated makes a longer account key, which takes seconds.
     before: ["systemctl start nginx", "echo ACCOUNT_KEYSIZE=2048 > /etc/dehydrated/conf.d/account.sh"],
     holds: verifies(`/var/lib/dehydrated/certs/${name}/fullchain.pem`),
     later: { line: cron("dehydrated"), certificate: `/var/lib/dehydrated/certs/${name}/fullchain.pem` }
   }),
-  ofClients("Caddy", { commands: ["caddy"], holds: [shows] }),
-  ofClients("uacme", {
+  ofPage("web-servers", "Caddy", { commands: ["caddy"], holds: [shows] }),
+  ofPage("small-clients", "uacme", {
     commands: ["nginx", "uacme"],
     before: ["systemctl start nginx"],
     holds: verifies(`/etc/ssl/uacme/${name}/cert.pem`),
     later: { line: cron("uacme"), certificate: `/etc/ssl/uacme/${name}/cert.pem` }
   }),
-  ofClients("lego", {
+  ofPage("lego", "lego", {
     commands: ["lego"],
     holds: verifies(`/etc/lego/certificates/${name}.crt`),
     later: { line: cron("lego"), certificate: `/etc/ssl/private/${name}.crt` }
   }),
-  ofClients("acme-client of Node.js", {
+  ofPage("libraries", "acme-client of Node.js", {
     commands: ["nginx"],
     before: [
       "systemctl start nginx",
@@ -119,7 +115,7 @@ export const recipes: ReadonlyArray<Recipe> = [
     ],
     holds: verifies(`/srv/acme/${name}.pem`)
   }),
-  ofClients("acme of Python", {
+  ofPage("libraries", "acme of Python", {
     commands: ["nginx", "python3-acme"],
     before: ["systemctl start nginx"],
     holds: verifies(`/etc/ssl/private/${name}.pem`)

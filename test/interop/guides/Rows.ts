@@ -32,7 +32,7 @@ export interface Tried {
   readonly version: string
   /** The client of the run that has all scenarios. */
   readonly client?: Client
-  /** The sections of docs/clients/README.md that are carried out unchanged. */
+  /** The sections of the pages of docs/clients that are carried out unchanged. */
   readonly recipes?: ReadonlyArray<string>
 }
 

@@ -1,6 +1,7 @@
 import type { Challenge } from "../Client.ts"
 import { scenarios } from "../Scenarios.ts"
 import { guideOf } from "./Guide.ts"
+import { recipes as all } from "./Recipes.ts"
 import type { Row, Tried } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
@@ -19,8 +20,8 @@ const plays = ({ client }: Tried, name: string, challenge?: Challenge): boolean 
 }
 
 const says = ({ recipes = [] }: Tried, word: string): boolean =>
-  recipes.some((recipe) =>
-    guideOf("docs/clients/README.md").get(recipe)?.some(({ body }) => body.includes(word)) === true
+  all.some(({ document, heading }) =>
+    recipes.includes(heading) && guideOf(document).get(heading)?.some(({ body }) => body.includes(word)) === true
   )
 
 const cellsOf = ({ ari, byHand, dns01, eab, name, set, tried }: Row): ReadonlyArray<string> => {

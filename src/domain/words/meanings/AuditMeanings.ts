@@ -5,7 +5,7 @@ export const auditMeanings = {
   audit_write_failed: [
     "A row of the audit trail could not be written; the record has what the row would say.",
     "Keep the record as evidence, and look at the error; most often the database does not answer.",
-    "operate/service.md"
+    "operate/monitor.md"
   ],
   audit_reaper_swept: "Rows of the audit trail that are older than the retention were deleted.",
   audit_reaper_failed: [

@@ -170,7 +170,7 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   number_not_above: [
     "The number of a revocation list can only rise, and the given one is not above the stored one.",
     "Give a higher number; `acme-svc crl list` shows the present one.",
-    "operate/revocation.md"
+    "operate/backup-and-restore.md"
   ],
   issuer_unknown: [
     "The CA of the certificate has no revocation list here, so none would name the certificate.",

@@ -5,19 +5,19 @@ export const databaseMeanings = {
   server_schema_behind: [
     "The schema of the database is older than this process needs, so the process does not start.",
     "Run `acme-svc migrate`, or start a worker, which migrates by itself.",
-    "operate/service.md"
+    "operate/upgrade.md"
   ],
   db_opened: "The process has opened its database.",
   db_migration_applied: "A migration of the schema was applied.",
   db_migration_failed: [
     "A migration was not applied, and nothing of it was changed.",
     "Remove the cause that the record names, and run `acme-svc migrate` again.",
-    "operate/service.md"
+    "operate/upgrade.md"
   ],
   db_migration_waiting: [
     "A migration waits, because another session holds a lock on a table that it changes.",
     "End the session that the record names, or wait; the migration gives up after five minutes.",
-    "operate/service.md"
+    "operate/upgrade.md"
   ],
   db_statement_failed: [
     "The database refused a statement, or did not answer.",
@@ -48,13 +48,13 @@ export const databaseMeanings = {
   db_standby_left: [
     "The standby does not answer the reads of operators, and the primary answers them instead.",
     "Look up the reason of the record in the document; all pages and commands still work.",
-    "operate/service.md"
+    "operate/databases.md"
   ],
   db_standby_used: "The standby answers the reads of operators again.",
   db_listen_lost: [
     "The process is no longer told about new jobs, and looks for them in intervals.",
     "Look at the connection to the database; behind a pooler, set `database.listen_url`.",
-    "operate/sizing.md"
+    "operate/databases.md"
   ],
   db_listen_restored: "The process is told about new jobs again.",
   db_commits_unsynced: [

@@ -44,7 +44,7 @@ export const processMeanings = {
   server_logging_filter_overridden: [
     "`logging.filter` has no effect, because `--log-level` or the variable `RUST_LOG` overrides it.",
     "Start the process without the flag or the variable if the key is to decide.",
-    "operate/service.md"
+    "operate/monitor.md"
   ],
   server_reload_supervisor_gone: [
     "The process was told to reload while it was ending, so it did not reload.",
@@ -100,7 +100,7 @@ export const processMeanings = {
   server_log_gap: [
     "The output of the log did not take some records, and the record says how many are lost.",
     "Make room where the log is written, or mend the program that reads it.",
-    "operate/service.md"
+    "operate/monitor.md"
   ],
   server_clock_skewed: [
     "The clock of this process differs by two seconds or more from that of the database server or of another process.",
@@ -159,7 +159,7 @@ export const processMeanings = {
   tls_base_url_mismatch: [
     "The base URL says https and the listener speaks HTTP, or the other way round.",
     "Correct the key that the record names, or add the proxy in front to `filter.trusted_proxies`.",
-    "operate/service.md"
+    "operate/monitor.md"
   ],
   tls_key_permissive: [
     "Other users of this host can read the key of a listener.",
@@ -197,12 +197,12 @@ export const processMeanings = {
   trace_export_failed: [
     "The collector did not take some spans, and they are lost; nothing else is.",
     "Look whether the collector at `tracing.endpoint` runs and answers.",
-    "operate/service.md"
+    "operate/monitor.md"
   ],
   trace_spans_dropped: [
     "There were more spans than the collector took, and some of them are lost.",
     "Look at the collector, or lower `tracing.sample_percent`.",
-    "operate/service.md"
+    "operate/monitor.md"
   ],
   span_opened: "A request or a job has begun.",
   span_closed: "A request or a job has ended."

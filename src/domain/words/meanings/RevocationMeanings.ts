@@ -75,7 +75,7 @@ export const revocationMeanings = {
   local_ca_orphaned_crl: [
     "A CA has revoked certificates, and no profile names the CA, so nobody signs its list.",
     "Give the CA a profile again until its revoked certificates have ended.",
-    "operate/revocation.md"
+    "configure/rotation.md"
   ],
 
   campaign_filled: "The service has found all certificates of a campaign.",

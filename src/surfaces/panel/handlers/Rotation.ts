@@ -1,6 +1,6 @@
 import type { listCas, showCa } from "../../operator/acts/AuthorityActs.ts"
 
-/* The steps by which a CA is replaced, for the page of the CA (docs/operate/revocation.md, "Replacing the CA"). */
+/* The steps by which a CA is replaced, for the page of the CA (docs/configure/rotation.md, "Replacing the CA"). */
 
 type Ca = (typeof listCas.output.Type)["items"][number]
 type Counted = Pick<typeof showCa.output.Type, "live" | "truncated">
