@@ -29,10 +29,12 @@ export const linesOf = {
     legoTls: `LEGO_CA_CERTIFICATES=server.pem ${legoWords} demo-lego-tls --server ${https} ${legoNames}`,
     startPostgres: "ACME_SVC_DATABASE__URL=postgres://acme:secret@localhost/acme npm start"
   },
+  secondMachine: {
+    guideClient: "acme-svc guide client lego"
+  },
   operations: {
     init: "acme-svc init",
     profiles: "acme-svc profile list",
-    guideClient: "acme-svc guide client lego",
     serve: "acme-svc serve",
     serveDebug: "acme-svc serve --log-level debug",
     health: "acme-svc health",
@@ -237,6 +239,7 @@ export type Home = keyof typeof linesOf
 /** Every line that is run exactly as it is in the document. */
 export const lines = {
   ...linesOf.newcomer,
+  ...linesOf.secondMachine,
   ...linesOf.operations,
   ...linesOf.setup,
   ...linesOf.settings,

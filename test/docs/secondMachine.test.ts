@@ -1,0 +1,28 @@
+import { X509Certificate } from "node:crypto"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { assert, describe, it } from "vitest"
+import { builtServer } from "../support/Databases.ts"
+import { bodiesOf, oneLine } from "../support/Documents.ts"
+import { hasRunLinesOf, Place } from "../support/Place.ts"
+
+const document = "docs/start/second-machine.md"
+
+describe(document, () => {
+  it("has a configuration with which the service makes its certificate, and a command that prints what to paste", async () => {
+    await builtServer()
+    const [configuration = ""] = bodiesOf(document, "toml")
+    const [, baseUrl = ""] = /^base_url = "(.*)"$/m.exec(configuration) ?? []
+    const place = await Place.make({ ACME_SVC_SERVER__BASE_URL: baseUrl })
+    writeFileSync(place.at("config.toml"), configuration)
+    assert.strictEqual((await place.run("acme-svc init")).code, 0)
+    assert.isTrue(existsSync(place.at("server.pem")))
+
+    const said = await place.succeed("guideClient")
+    assert.include(said, new X509Certificate(readFileSync(place.at("ca.pem"))).fingerprint256)
+    const printed = said.split("\n").map(oneLine)
+    const [asked = ""] = bodiesOf(document, "text").filter((body) => body.startsWith("lego "))
+    assert.include(printed, oneLine(asked))
+  })
+})
+
+hasRunLinesOf("secondMachine")
