@@ -25,6 +25,6 @@ export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Ste
 }
 
 /** The documents that have commands. */
-export const guides = ["trust", "certbot", "lego", "web-servers", "small-clients", "libraries"].map((page) =>
+export const guides = ["trust", "certbot", "lego", "apache", "caddy", "small-clients", "libraries"].map((page) =>
   `docs/clients/${page}.md`
 )

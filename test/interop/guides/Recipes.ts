@@ -57,7 +57,7 @@ export const recipes: ReadonlyArray<Recipe> = [
     holds: ["curl --fail --silent --show-error https://acme.example.org/profile/default/directory"],
     isGround: true
   }),
-  ofPage("web-servers", "Apache with mod_md", {
+  ofPage("apache", "Apache with mod_md", {
     commands: ["a2enmod"],
     // Otherwise Apache waits for ten seconds.
     before: ["echo MDInitialDelay 0s > /etc/apache2/conf-enabled/at-once.conf"],
@@ -94,7 +94,7 @@ export const recipes: ReadonlyArray<Recipe> = [
     holds: verifies(`/var/lib/dehydrated/certs/${name}/fullchain.pem`),
     later: { line: cron("dehydrated"), certificate: `/var/lib/dehydrated/certs/${name}/fullchain.pem` }
   }),
-  ofPage("web-servers", "Caddy", { commands: ["caddy"], holds: [shows] }),
+  ofPage("caddy", "Caddy", { commands: ["caddy"], holds: [shows] }),
   ofPage("small-clients", "uacme", {
     commands: ["nginx", "uacme"],
     before: ["systemctl start nginx"],
