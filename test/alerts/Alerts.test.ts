@@ -81,7 +81,7 @@ describe("the alerts", () => {
     const [row = ""] = text(`${folder}/README.md`).split("\n").filter((line) => line.includes(`](${page})`))
     for (const { alert } of named_by) assert.include(row, `\`${alert}\``)
     const headings = [...text(`${folder}/${page}`).matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
-    assert.deepStrictEqual(headings, ["What one sees", "What it means", "Look", "End it", "It is over when"])
+    assert.deepStrictEqual(headings, ["What you see", "What it means", "Look", "End it", "It is over when"])
   })
 })
 

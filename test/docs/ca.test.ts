@@ -58,4 +58,16 @@ describe("docs/configure/authorities.md", () => {
   })
 })
 
+describe("docs/configure/rotation.md", () => {
+  it("makes another CA beside the one that issues, which can then be the next one", async () => {
+    const place = await machine(config)
+    await place.run("acme-svc init")
+    const before = readFileSync(place.at("ca.pem"), "utf8")
+    assert.include(await place.succeed("caOfNextRoot"), place.at("ca2.pem"))
+    assert.strictEqual(readFileSync(place.at("ca.pem"), "utf8"), before)
+    place.stand("TIME", new Date(Date.now() + 3_600_000).toISOString())
+    assert.include(await place.succeed("caRotate"), "[profiles.default.signer.local_ca.others.ca2]")
+  })
+})
+
 hasRunLinesOf("ca")

@@ -161,6 +161,8 @@ export const linesOf = {
   ca: {
     caInit: "acme-svc ca init --root root --permit corp.example --passphrase-file root-passphrase",
     caTestSign: "acme-svc ca test-sign",
+    caOfNextRoot:
+      "ACME_SVC_SIGNER__LOCAL_CA__CERT_PATH=ca2.pem ACME_SVC_SIGNER__LOCAL_CA__KEY_PATH=ca2.key acme-svc ca init --root root2 --passphrase-file root-passphrase",
     caRoot: "acme-svc ca init --root root --root-only --root-name \"Example Root\" --passphrase-file root-passphrase",
     caCsr: "acme-svc ca csr --out issuing.csr",
     caSign:
