@@ -174,7 +174,7 @@ export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unautho
 
 /**
  * Refuses a caller whose account an operator has blocked. Only requests that lead to a certificate are refused: a
- * blocked client still reads, deactivates and revokes (docs/policy.md, "Blocked accounts").
+ * blocked client still reads, deactivates and revokes (docs/configure/policy.md, "Blocked accounts").
  */
 export const refuseIfBlocked = (
   { accountId, blockedAt }: Pick<Caller, "accountId" | "blockedAt">

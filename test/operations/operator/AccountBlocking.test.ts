@@ -12,7 +12,7 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, column, configOf, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The block of an account (docs/policy.md, "Blocked accounts"). */
+/* The block of an account (docs/configure/policy.md, "Blocked accounts"). */
 
 const config = configOf()
 const [here, elsewhere] = [profileOf(config), profileOf(config, "other")]

@@ -21,7 +21,7 @@ import {
 import { acmeKey, at, bodyOf, byAccount, headerOf, register, signed, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { issueTo, useOwnCa, work } from "../../support/Issued.ts"
 
-/* What a client can do whose account an operator has blocked (docs/policy.md, "Blocked accounts"). */
+/* What a client can do whose account an operator has blocked (docs/configure/policy.md, "Blocked accounts"). */
 
 const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const

@@ -8,7 +8,7 @@ import { startsAt } from "../../support/Operators.ts"
 import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* The pages of certificates (docs/panel.md). */
+/* The pages of certificates (docs/start/panel.md). */
 
 const custom = "[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"\n"
 const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;", "&")

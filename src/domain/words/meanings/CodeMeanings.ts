@@ -129,7 +129,7 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   account_state: [
     "The account is in a state in which this cannot be done.",
     "Look at it with `acme-svc account show ID`.",
-    "policy.md"
+    "configure/policy.md"
   ],
   campaign_state: [
     "The campaign is in a state in which this cannot be done.",
