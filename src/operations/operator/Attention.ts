@@ -20,7 +20,7 @@ import { diskConcerns } from "./attention/DiskConcerns.ts"
 import { listenerConcerns } from "./attention/ListenerConcerns.ts"
 import { databaseConcerns, processConcerns } from "./attention/ProcessConcerns.ts"
 import { profileConcerns } from "./attention/ProfileConcerns.ts"
-import { queueConcerns } from "./attention/QueueConcerns.ts"
+import { failureConcerns, queueConcerns } from "./attention/QueueConcerns.ts"
 import { signInConcerns } from "./attention/SignInConcerns.ts"
 import { trailConcerns } from "./attention/TrailConcerns.ts"
 import { readForOperator } from "./OperatorReads.ts"
@@ -36,6 +36,7 @@ export const attentionSources = [
   "profiles",
   "listeners",
   "queue",
+  "failures",
   "certificates",
   "renewals",
   "clients",
@@ -62,6 +63,7 @@ const sourcesOf = (config: Config): { readonly [S in AttentionSource]: Source } 
   profiles: brief(profileConcerns(config)),
   listeners: listenerConcerns(config),
   queue: brief(queueConcerns(config)),
+  failures: brief(failureConcerns),
   certificates: brief(certificateConcerns),
   renewals: renewalConcerns,
   clients: brief(clientConcerns),

@@ -178,9 +178,12 @@ const undelivered = Effect.gen(function*() {
   })]
 })
 
-/** Returns the concerns about the queue. */
+/** Returns the concerns about jobs whose last attempt failed. Their number may be large, so this may take long. */
+export const failureConcerns = Effect.map(Effect.all([retried, failed]), (all): ReadonlyArray<Concern> => all.flat())
+
+/** Returns the concerns about jobs that are not taken, not ended or not there. */
 export const queueConcerns = (config: Config) =>
   Effect.map(
-    Effect.all([retried, failed, stalled, runsLong, stopped(config), undelivered]),
+    Effect.all([stalled, runsLong, stopped(config), undelivered]),
     (all): ReadonlyArray<Concern> => all.flat()
   )
