@@ -159,7 +159,20 @@
     reach(root)
     for (const polled of root.querySelectorAll("[data-poll]")) wait(polled)
     for (const box of root.querySelectorAll("[data-within]")) searchWithin(box)
+    for (const part of root.querySelectorAll("[data-dismiss]")) dismissible(part)
     if (root.dataset?.poll) wait(root)
+  }
+
+  // A part of a page that this browser need not show again.
+  const dismissible = (part) => {
+    const name = `dismissed-${part.dataset.dismiss}`
+    if (kept(name) === "1") return void (part.hidden = true)
+    const button = part.querySelector("[data-dismiss-now]")
+    button.hidden = false
+    button.addEventListener("click", () => {
+      keep(name, "1")
+      part.hidden = true
+    })
   }
 
   // Rows of a long page that have every word of a text; sections without any are hidden with their headings.

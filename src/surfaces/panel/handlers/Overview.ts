@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
 import { Activity } from "../../../operations/operator/Activity.ts"
-import { profilesShown } from "../../../operations/operator/ProfileRecords.ts"
+import { checklist } from "../../../operations/operator/Checklist.ts"
 import { trendRanges } from "../../../operations/operator/Trends.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { readAttention } from "../../operator/acts/AttentionActs.ts"
@@ -68,6 +68,12 @@ const figures = Effect.gen(function*() {
   }
 })
 
+/** Returns the steps of the checklist while one of them is not done. Without the number of orders, none is known. */
+const openSteps = (config: Config, orders: number | undefined) => {
+  const steps = orders === undefined ? [] : checklist(config, orders)
+  return steps.every(({ isDone }) => isDone) ? [] : steps
+}
+
 /** Returns the routes of the first page. */
 export const overviewRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/", (given) =>
@@ -76,10 +82,12 @@ export const overviewRoutes = (config: Config) => [
       // page.
       const asked = askedOf(readTrends.input, given)
       const problem = Result.isFailure(asked) ? operatorProblemOf(asked.failure) : undefined
+      const shown = yield* figures
       return page("overview", "Overview", {
         attention: yield* readAttention.run({}),
-        ...yield* figures,
-        profiles: yield* profilesShown(config),
+        ...shown,
+        checklist: given.sender.role === "admin" ? openSteps(config, shown.totals?.orders) : [],
+        isServing: profilesOf(config).length > 0,
         chart: Result.isFailure(asked) ? undefined : yield* orUnknown(charted(config, asked.success)),
         problem
       }, { isLive: "steady", ...problem === undefined ? {} : { status: problem.status } })
