@@ -155,7 +155,7 @@ describe("account", () => {
           assert.deepStrictEqual([code, out], [3, ""], words.join(" "))
           return err
         })
-      assert.include(yield* refused("account", "list", "--status", "live"), "valid, deactivated, revoked")
+      assert.include(yield* refused("account", "list", "--status", "live"), "valid, blocked, deactivated, revoked")
       const unfit = yield* run(["account", "list", "--eab-kid", "x"])
       assert.deepStrictEqual([unfit.code, unfit.err.includes("--eab-kid takes an id")], [2, true])
       for (const verb of ["show", "update-contact", "deactivate", "delete"]) {

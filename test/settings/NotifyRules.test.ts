@@ -112,8 +112,8 @@ describe("a section of notifications", () => {
     ["notify.expiry.interval_days = 0", ["notify.expiry.interval_days: must be 1 to 365"]],
     ["notify.expiry.max_entries = 1001", ["notify.expiry.max_entries: must be 1 to 1000"]],
     ["[notify.webhook.a]\nevents = [\"issued\"]", [
-      "notify.webhook.a.events: entry 1 must be one of \"profile_mounted\", \"account_created\", \"account_deactivated\", "
-      + "\"certificate_issued\", \"certificate_revoked\", \"challenge_failed\", \"certificates_expiring\", "
+      "notify.webhook.a.events: entry 1 must be one of \"profile_mounted\", \"account_created\", \"account_deactivated\", \"account_blocked\", "
+      + "\"account_unblocked\", \"certificate_issued\", \"certificate_revoked\", \"challenge_failed\", \"certificates_expiring\", "
       + "\"authority_expiring\", \"admin_sign_in\", \"admin_credential_changed\", \"campaign_finished\", and not \"issued\""
     ]]
   ])("is refused if it is %s", (toml, expected) => {

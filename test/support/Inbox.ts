@@ -46,6 +46,7 @@ const members = [
   "not_after",
   "replaces",
   "reason",
+  "block_reason",
   "authz_id",
   "challenge_id",
   "challenge_type",

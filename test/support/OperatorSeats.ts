@@ -50,6 +50,7 @@ export interface OperatorSurface {
   readonly unblock: (seat: Seat, accountId: string) => Promise<void>
   readonly deleteCredential: (seat: Seat, kid: string) => Promise<void>
   readonly revoke: (seat: Seat, orderId: string) => Promise<void>
+  readonly revokeSerial: (seat: Seat, serial: string) => Promise<void>
   /** Calls the route of an act and returns the status, whatever it is. */
   readonly attempt: (
     act: "confirm" | "contact" | "forcedConfirm" | "signIn" | "verify",
@@ -117,7 +118,8 @@ export const apiSurface = (url: string): OperatorSurface => {
     block: "POST /api/accounts/{id}/block",
     unblock: "POST /api/accounts/{id}/unblock",
     deleteCredential: "DELETE /api/eab/{kid}",
-    revoke: "POST /api/orders/{id}/revoke"
+    revoke: "POST /api/orders/{id}/revoke",
+    revokeSerial: "POST /api/certificates/revoke"
   } as const
   const seated = (answer: Answer, from: string): Seat => ({
     from,
@@ -154,6 +156,7 @@ export const apiSurface = (url: string): OperatorSurface => {
     deleteCredential: async (seat, kid) =>
       void await send(`${routes.deleteCredential}?accounts=deactivate`, seat, undefined, { kid }),
     revoke: async (seat, id) => void await send(routes.revoke, seat, { reason: 4 }, { id }),
+    revokeSerial: async (seat, serial) => void await send(routes.revokeSerial, seat, { serials: [serial], reason: 4 }),
     attempt: async (act, seat, fields) => (await to(routes[act])(seat, fields)).status
   }
 }
@@ -182,7 +185,8 @@ export const panelSurface = (url: string): OperatorSurface => {
     block: "POST /ui/accounts/{id}/block",
     unblock: "POST /ui/accounts/{id}/unblock",
     deleteCredential: "POST /ui/eab/{kid}/delete",
-    revoke: "POST /ui/orders/{id}/revoke"
+    revoke: "POST /ui/orders/{id}/revoke",
+    revokeSerial: "POST /ui/certificates/revoke"
   } as const
   const send = async (
     route: string,
@@ -221,6 +225,7 @@ export const panelSurface = (url: string): OperatorSurface => {
     deleteCredential: async (seat, kid) =>
       void await send(routes.deleteCredential, seat, { accounts: "deactivate" }, { kid }),
     revoke: async (seat, id) => void await send(routes.revoke, seat, { reason: "4" }, { id }),
+    revokeSerial: async (seat, serials) => void await send(routes.revokeSerial, seat, { serials, reason: "4" }),
     attempt: async (act, seat, fields) => (await to(routes[act])(seat, fields)).status
   }
 }

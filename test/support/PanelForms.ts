@@ -288,7 +288,8 @@ export const forms: { readonly [pattern: string]: FormCase } = {
   "/ui/accounts/{id}/unblock": {
     page: async ({ account, write }) => {
       const { path } = await account()
-      write("UPDATE accounts SET blocked_at = 1, block_reason = 'r'")
+      // The account is the newest, and the others must still order.
+      write("UPDATE accounts SET blocked_at = 1, block_reason = 'r' WHERE id = (SELECT max(id) FROM accounts)")
       return path
     },
     says: "The account is not blocked any more."

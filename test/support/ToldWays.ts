@@ -56,9 +56,21 @@ const accountWays: ReadonlyArray<Way> = [
     }
   },
   ...([0, 1] as const).flatMap((number): ReadonlyArray<Way> => {
-    const [surface, deactivate, remove, revoke] = ([
-      ["API", "POST /api/accounts/{id}/deactivate", "DELETE /api/eab/{kid}", "POST /api/orders/{id}/revoke"],
-      ["panel", "POST /ui/accounts/{id}/deactivate", "POST /ui/eab/{kid}/delete", "POST /ui/orders/{id}/revoke"]
+    const [surface, deactivate, remove, revoke, revokeSerial] = ([
+      [
+        "API",
+        "POST /api/accounts/{id}/deactivate",
+        "DELETE /api/eab/{kid}",
+        "POST /api/orders/{id}/revoke",
+        "POST /api/certificates/revoke"
+      ],
+      [
+        "panel",
+        "POST /ui/accounts/{id}/deactivate",
+        "POST /ui/eab/{kid}/delete",
+        "POST /ui/orders/{id}/revoke",
+        "POST /ui/certificates/revoke"
+      ]
     ] as const)[number]
     return [
       {
@@ -95,6 +107,19 @@ const accountWays: ReadonlyArray<Way> = [
           const by = stage.surfaces[number]
           const seat = await stage.root(by)
           return only(await stage.telling(() => by.revoke(seat, issued.orderId), () => [revocation(issued, 4)]))
+        }
+      },
+      {
+        event: "certificate_revoked",
+        surface,
+        entry: revokeSerial,
+        ...long,
+        act: async (stage) => {
+          const issued = await stage.issued(await stage.account("default"), [`${surface.toLowerCase()}.serial.example`])
+          const by = stage.surfaces[number]
+          const seat = await stage.root(by)
+          const act = () => by.revokeSerial(seat, issued.leaf.serialNumber)
+          return only(await stage.telling(act, () => [revocation(issued, 4)]))
         }
       }
     ]

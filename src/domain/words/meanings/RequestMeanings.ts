@@ -73,7 +73,7 @@ export const requestMeanings = {
   ],
   account_request_refused: [
     "A client sent a request for an account that is deactivated or revoked, or wanted to order for one that is blocked.",
-    "If the client is to get certificates, let it register a new account; after the reason `blocked`, run `acme-svc account unblock ID`.",
+    "If the client is to get certificates, let it register a new account; if an operator has blocked the account, run `acme-svc account unblock ID`.",
     "configure/policy.md"
   ],
   account_created: "A client has registered an account.",
