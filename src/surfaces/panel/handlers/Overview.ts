@@ -19,12 +19,6 @@ import { forRole, page } from "../Route.ts"
 /* The first page, which lists what needs attention and shows the trends. */
 
 const daySeconds = 86_400
-/** For how many seconds the oldest job may be overdue before the page shows a warning, and before it shows an alarm. */
-const late = { warning: 60, alarm: 600 }
-
-const ageState = (seconds: number): "good" | "wait" | "bad" =>
-  seconds > late.alarm ? "bad" : seconds > late.warning ? "wait" : "good"
-
 /** Returns the trend of one profile or of all profiles as a chart, with links to other ranges and profiles. */
 const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: InputOf<typeof readTrends.input>) {
   const names = profilesOf(config)
@@ -50,16 +44,13 @@ const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: 
   }
 })
 
-/** Returns the count of a tile, or undefined if it took too long. The tile then says that the count is unknown. */
+/** Returns a count, or undefined if it took too long. The page is then shown without it. */
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
 const figures = Effect.gen(function*() {
-  const { queue, refusals, totals } = yield* Activity
-  const counted = yield* orUnknown(queue)
+  const { refusals, totals } = yield* Activity
   const failing = yield* orUnknown(refusals)
   return {
-    kinds: (counted ?? []).map((kind) => ({ ...kind, state: ageState(kind.oldestReadySeconds) })),
-    isQueueKnown: counted !== undefined,
     totals: yield* orUnknown(totals),
     refusals: failing === undefined ? undefined : {
       count: failing.count,
