@@ -63,7 +63,7 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }
   try {
     const { commit, folder, lacks } = await buildEarlier()
-    for (const part of ["tools", "deploy", "src/surfaces/cli/ManPage.ts"]) {
+    for (const part of ["tools", "deploy", "docs/operate/service.md", "src/surfaces/cli/ManPage.ts"]) {
       cpSync(join(repository, part), join(folder, part), { recursive: true })
     }
     // That commit has the table of commands in Cli.ts, but the present packaging needs a separate file for the table.
