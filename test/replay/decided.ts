@@ -344,6 +344,35 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^notifications\.(?:api|panel): POST .*\/test event="/,
     reason: "There are further events."
   },
+  {
+    plays:
+      /^accounts\.(?:api: (?:(?:DELETE|GET|PATCH) \/api\/accounts|POST \/api\/accounts\/\{id\}\/deactivate )|panel: (?:GET|POST) "?\/ui\/accounts|cli: account (?:show|list|export|update-contact|deactivate): )/,
+    reason: "An account says whether it is blocked, how much it has ordered lately, and for which names."
+  },
+  {
+    plays: /^service\.panel: GET \/ui\/search /,
+    reason: "The search finds contacts, addresses and the beginnings of serial numbers."
+  },
+  { plays: /^profiles\.panel: GET "?\/ui\/profiles/, reason: "Each profile has a page, where an order can be tried." },
+  {
+    plays:
+      /\.panel: (?:GET|POST) .* (?:by a token|in upper case|with a slash behind it|with (?:GET|HEAD|POST|PUT|OPTIONS|DELETE|PATCH))$/,
+    reason: "A page that is refused or does not exist says so in words, within the frame."
+  },
+  {
+    plays:
+      /\.panel: GET "?\/ui\/(?:static\/(?:none\.css|x|[0-9a-f-]{36})|(?:\w+\/)(?:[07]|x|%00|x{20,}|[0-9a-f-]{36}))(?:[/" ]|$|…)/,
+    reason: "A page that does not exist says so in words, within the frame."
+  },
+  {
+    plays:
+      /\.panel: GET .* \?\w+="\\u0000"$|^credentials\.panel: GET \/ui\/eab\/export \?(?:status="bogus"|format="xml")$/,
+    reason: "A page that is refused says so in words, within the frame."
+  },
+  {
+    plays: /^(?:operators|session|tokens)\.panel: GET "?\/ui\/[^ ]* by \w+/,
+    reason: "A page that the role does not permit says so in words, and who is signed in."
+  },
   { plays: /^attention\./, reason: "A route and a command that there were not." },
   { plays: /\.panel: GET "?\/ui\/(?:\?[^"]*)?(?: |$|")/, reason: "The first page tells causes instead of counts." },
   { plays: /^compromise\./, reason: "A route, a command and a form that there were not." }

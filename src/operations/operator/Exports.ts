@@ -152,7 +152,7 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
   exported(wish, {
     name: "accounts",
     columns:
-      "id profile status blockedAt blockReason contact termsOfServiceAgreed pubkeyFingerprint keyType eabKid createdAt createdIp createdPtr lastSeenAt lastSeenIp lastSeenPtr",
+      "id profile status contact termsOfServiceAgreed pubkeyFingerprint keyType eabKid createdAt createdIp createdPtr lastSeenAt lastSeenIp lastSeenPtr blockedAt blockReason",
     rows: Streams.map(
       keyset<AccountRecord, AccountId>(AccountId(lastId), ({ id }) =>
         id, (before) =>
