@@ -26,7 +26,7 @@ const diskFull: Incident = {
     // The first orders still fit into the free part of the database file. Then one needs more space on the disk.
     for (let status = 201; status === 201;) status = (await order()).status
     // Each failed request uses up a nonce of the client, and the service issues no new nonces.
-    await scene.minutes(8, () => order().catch(() => undefined))
+    await scene.minutes(7, () => order().catch(() => undefined))
     await scene.tells("disk_full")
     scene.expect("the disk of the database is full, and a client goes on", {
       DiskFull: [{ instance: main.instance }]

@@ -87,7 +87,7 @@ export const poison: Fault = {
   rounds: 1,
   run: async (means: Means) => {
     const site = await siteOn(means)
-    const port = await freePort()
+    const [port, adminPort] = [await freePort(), await freePort()]
     let folder = ""
     return under(
       means,
@@ -98,7 +98,10 @@ export const poison: Fault = {
         env: {
           NODE_OPTIONS: `--import ${preload}`,
           ACME_SVC_METRICS__ENABLED: "true",
-          ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${port}`
+          ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${port}`,
+          ACME_SVC_ADMIN__ENABLED: "true",
+          ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${adminPort}`,
+          ACME_SVC_ADMIN__BASE_URL: `http://127.0.0.1:${adminPort}`
         },
         envOf: () => ({ ACME_TEST_POISON: folder }),
         prepare: async (_, directory) => {
