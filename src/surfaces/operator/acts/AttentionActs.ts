@@ -49,7 +49,9 @@ export const readAttention = act({
     help: "Tell what needs attention, the most urgent first, and which command and runbook help.",
     example: "attention",
     needsConfig: () => true,
-    text: renderAttention
+    text: renderAttention,
+    // A command has looked only once, so it does not know since when all is well.
+    json: ({ asOf, items, unread }) => ({ items, unread, asOf })
   }
 })
 
