@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
+import { kindNames } from "../../operations/operator/KindRecords.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import { certificateKinds } from "../../settings/CertificateKinds.ts"
 import type { Failure } from "../operator/gate/Failures.ts"
+import type { Filter } from "./Listing.ts"
 import { orRefusal } from "./PanelActs.ts"
 
 /* The parts that pages of lists share. */
@@ -35,6 +37,21 @@ export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<strin
 /** Returns the names of the served profiles that have several kinds of certificates. Their lists show every kind. */
 export const severalKinds = ({ profiles }: Config): ReadonlyArray<string> =>
   profiles.filter((profile) => profile.enabled && certificateKinds(profile).byName.size > 1).map(({ name }) => name)
+
+/** Returns the filters of a list of orders or of their certificates, with its own filters for state and time. */
+export const orderFilters = (config: Config, state: Filter, times: ReadonlyArray<Filter>): ReadonlyArray<Filter> => [
+  { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
+  state,
+  ...severalKinds(config).length === 0
+    ? []
+    : [{ name: "kind", label: "Kind", kind: "choice", words: kindNames(config) } as const],
+  { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
+  { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
+  { name: "identifierContains", label: "Name contains", kind: "text" },
+  { name: "certSerial", label: "Serial", kind: "text" },
+  { name: "accountId", label: "Account", kind: "text", hint: "id" },
+  ...times
+]
 
 /** Returns the names of the served profiles. */
 export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>

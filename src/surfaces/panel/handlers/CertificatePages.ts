@@ -5,7 +5,6 @@ import { BadRequest } from "../../../domain/OperatorError.ts"
 import { revocationReasons } from "../../../domain/RevocationReason.ts"
 import type { CertificateSort } from "../../../operations/operator/CertificateRecords.ts"
 import * as certificates from "../../../operations/operator/CertificateRecords.ts"
-import { kindNames } from "../../../operations/operator/KindRecords.ts"
 import { certificateObject } from "../../../operations/operator/Objects.ts"
 import * as orders from "../../../operations/operator/OrderRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -13,7 +12,7 @@ import { listCertificates, mostRevoked, revokeCertificates } from "../../operato
 import type { Filter } from "../Listing.ts"
 import { filtersIn, listView, urlOf, windowOf } from "../Listing.ts"
 import { askedOf, looked, submitted } from "../PanelActs.ts"
-import { directoriesOf, orRefused, profilesOf, severalKinds } from "../PanelLists.ts"
+import { directoriesOf, orderFilters, orRefused, severalKinds } from "../PanelLists.ts"
 import type { Given } from "../Route.ts"
 import { forRole, laggingPage, page } from "../Route.ts"
 
@@ -21,20 +20,11 @@ import { forRole, laggingPage, page } from "../Route.ts"
 
 const path = "/ui/certificates"
 
-const filtersOf = (config: Config): ReadonlyArray<Filter> => [
-  { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
-  { name: "state", label: "State", kind: "choice", words: certificateStates },
-  ...severalKinds(config).length === 0
-    ? []
-    : [{ name: "kind", label: "Kind", kind: "choice", words: kindNames(config) } as const],
-  { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
-  { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
-  { name: "identifierContains", label: "Name contains", kind: "text" },
-  { name: "certSerial", label: "Serial", kind: "text" },
-  { name: "accountId", label: "Account", kind: "text", hint: "id" },
-  { name: "endsAfter", label: "Ends after", kind: "date" },
-  { name: "endsBefore", label: "Ends before", kind: "date" }
-]
+const filtersOf = (config: Config): ReadonlyArray<Filter> =>
+  orderFilters(config, { name: "state", label: "State", kind: "choice", words: certificateStates }, [
+    { name: "endsAfter", label: "Ends after", kind: "date" },
+    { name: "endsBefore", label: "Ends before", kind: "date" }
+  ])
 
 const labels: { readonly [S in CertificateSort]: string } = {
   newest: "newest",

@@ -5,7 +5,6 @@ import { currentSeconds } from "../../../engine/Time.ts"
 import { saidOfProblem } from "../../../operations/operator/Catalogue.ts"
 import { decodedChain } from "../../../operations/operator/CertificateView.ts"
 import { mostOverApi } from "../../../operations/operator/Exports.ts"
-import { kindNames } from "../../../operations/operator/KindRecords.ts"
 import { orderDetailObject } from "../../../operations/operator/Objects.ts"
 import { decodedChainObject } from "../../../operations/operator/objects/CertificateObjects.ts"
 import * as orders from "../../../operations/operator/OrderRecords.ts"
@@ -14,26 +13,17 @@ import { deleteOrder, exportOrders, listOrders, revokeOrder } from "../../operat
 import type { Filter } from "../Listing.ts"
 import { listView, periodsOf, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
-import { directoriesOf, orRefused, profilesOf, severalKinds } from "../PanelLists.ts"
+import { directoriesOf, orderFilters, orRefused, severalKinds } from "../PanelLists.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 import { certificateViews } from "../ShownCertificate.ts"
 
 /* The pages about orders and their certificates. */
 
-const filtersOf = (config: Config): ReadonlyArray<Filter> => [
-  { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
-  { name: "status", label: "Status", kind: "choice", words: orderFilterWords },
-  ...severalKinds(config).length === 0
-    ? []
-    : [{ name: "kind", label: "Kind", kind: "choice", words: kindNames(config) } as const],
-  { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
-  { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
-  { name: "identifierContains", label: "Name contains", kind: "text" },
-  { name: "certSerial", label: "Serial", kind: "text" },
-  { name: "accountId", label: "Account", kind: "text", hint: "id" },
-  { name: "since", label: "Created since", kind: "date" },
-  { name: "until", label: "Created until", kind: "date" }
-]
+const filtersOf = (config: Config): ReadonlyArray<Filter> =>
+  orderFilters(config, { name: "status", label: "Status", kind: "choice", words: orderFilterWords }, [
+    { name: "since", label: "Created since", kind: "date" },
+    { name: "until", label: "Created until", kind: "date" }
+  ])
 
 const ended = new Set(["valid", "invalid"])
 
