@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmdirSync,
   rmSync,
   statSync,
@@ -1031,9 +1032,10 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         let turn = 0
         const inTurn = Effect.sync(() => {
           if (turn++ % 10 > 0) return
-          rmSync(lock, { force: true })
-          writeFileSync(lock, "")
-          utimesSync(lock, turn, turn)
+          // Without the rename there would be a moment without a lock, in which an attempt may take it.
+          writeFileSync(`${lock}.next`, "")
+          utimesSync(`${lock}.next`, turn, turn)
+          renameSync(`${lock}.next`, lock)
         })
         yield* inTurn
         const fiber = yield* Effect.forkChild(regenerate)
