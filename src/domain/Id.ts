@@ -23,5 +23,9 @@ export const firstIdAt = (seconds: number): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
 }
 
+/** Returns the epoch second at which an id of version 7 was made. An id of another version has no time. */
+export const madeAt = (id: string): number | undefined =>
+  id.charAt(14) === "7" ? Math.floor(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) / 1000) : undefined
+
 /** Returns whether a text is an id in the form that this service writes. Upper case and other spellings are refused. */
 export const isId = (text: string): boolean => form.test(text)

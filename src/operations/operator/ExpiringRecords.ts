@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { madeAt } from "../../domain/Id.ts"
 import { aside } from "../../engine/sql/Database.ts"
 import { kept } from "../../engine/sql/KeptCounts.ts"
 import { currentSeconds } from "../../engine/Time.ts"
@@ -70,21 +71,34 @@ export const countOpen = Effect.fnUntraced(function*(profile: string, days: Read
   return counts
 })
 
-const soonMillis = 2000
+const lateMillis = 2000
+/** A client is late if this share of the lifetime is left. Clients renew when a third is left, or a half. */
+const lateShare = 0.2
 
 /**
- * Counts the certificates of all profiles that expire within `days` days and have not been replaced. Checks at most
- * `most` certificates, soonest first. `isCut` means that there may be more.
+ * Returns whether a client should have renewed a certificate that has at most `left` seconds left. The order is as old
+ * as the certificate, but for the time that validation took.
  */
-export const countSoon = Effect.fnUntraced(function*(days: number, most: number) {
+const isLate = ({ id, notAfter }: expiring.Place, left: number, now: number): boolean => {
+  const orderedAt = madeAt(id)
+  return notAfter - now <= (orderedAt === undefined ? left : Math.min(left, (notAfter - orderedAt) * lateShare))
+}
+
+/**
+ * Counts the certificates of all profiles that have not been replaced and should have been: they expire within `days`
+ * days, and less than a fifth of their lifetime is left. Checks at most `most` certificates, soonest first. `isCut`
+ * means that there may be more.
+ */
+export const countLate = Effect.fnUntraced(function*(days: number, most: number) {
   const now = yield* currentSeconds
+  const left = days * daySeconds
   let [count, seen] = [0, 0]
-  yield* walk({ profile: undefined, now, until: now + days * daySeconds }, true, (_, isFollowed) => {
+  yield* walk({ profile: undefined, now, until: now + left }, true, (place, isFollowed) => {
     seen++
-    if (!isFollowed) count++
+    if (!isFollowed && isLate(place, left, now)) count++
   }, () => seen >= most)
   return { count, isCut: seen >= most }
-}, (self) => readForOperator(self, soonMillis))
+}, (self) => readForOperator(self, lateMillis))
 
 /**
  * What is known about the certificates of a part of the window: their number, and the first certificates that have not

@@ -22,7 +22,7 @@ const mostOrders = 20_000
 const mostAccounts = 10
 
 const renewals = Effect.map(
-  expiring.countSoon(soonDays, mostSoon),
+  expiring.countLate(soonDays, mostSoon),
   ({ count, isCut }) =>
     count === 0 ? [] : [concern("renewals_missing", {
       title: `${isCut ? "At least " : ""}${
