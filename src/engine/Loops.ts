@@ -66,6 +66,8 @@ export class Loops extends Context.Service<Loops, {
   readonly watch: (loop: string, { isVital }: LoopDeclaration) => Watched
   /** Returns the vital loops that keep failing. In a ready process there are none. */
   readonly failing: (life: number) => ReadonlyArray<string>
+  /** Returns all loops that keep failing, whether they are vital or not. */
+  readonly troubled: (life: number) => ReadonlyArray<string>
   /** Waits until a vital loop has failed too often in a row. Returns the name of that loop. */
   readonly givenUp: Effect.Effect<string>
 }>()("acme/engine/Loops") {
@@ -73,15 +75,18 @@ export class Loops extends Context.Service<Loops, {
 }
 
 const make = (): Loops["Service"] => {
-  const watched = new Set<Readonly<{ loop: string; isFailing: (life: number) => boolean }>>()
+  const watched = new Set<Readonly<{ loop: string; isVital: boolean; isFailing: (life: number) => boolean }>>()
+  const namesOf = (life: number, among: (one: { readonly isVital: boolean }) => boolean) => [
+    ...new Set([...watched].filter((one) => among(one) && one.isFailing(life)).map(({ loop }) => loop))
+  ]
   const over = Deferred.makeUnsafe<string>()
   return {
     watch: (loop, { isVital }) => {
       let deaths = 0
       let begunAt: number | undefined
       const isFailing = (life: number) =>
-        isVital && deaths >= bounds.unready && (begunAt === undefined || life - begunAt < wellAfterMillis)
-      const one = { loop, isFailing }
+        deaths >= bounds.unready && (begunAt === undefined || life - begunAt < wellAfterMillis)
+      const one = { loop, isVital, isFailing }
       watched.add(one)
       return {
         loop,
@@ -95,7 +100,8 @@ const make = (): Loops["Service"] => {
         ended: () => void watched.delete(one)
       }
     },
-    failing: (life) => [...new Set([...watched].filter(({ isFailing }) => isFailing(life)).map(({ loop }) => loop))],
+    failing: (life) => namesOf(life, ({ isVital }) => isVital),
+    troubled: (life) => namesOf(life, () => true),
     givenUp: Deferred.await(over)
   }
 }

@@ -13,6 +13,7 @@ import { fieldsOf } from "../support/Graph.ts"
 import { useTests } from "../support/UseTests.ts"
 
 const failing = Effect.flatMap(Loops, (known) => Effect.map(lifeMillis, known.failing))
+const troubled = Effect.flatMap(Loops, (known) => Effect.map(lifeMillis, known.troubled))
 
 describe("work in the background", () => {
   const { records, test } = useTests()
@@ -155,6 +156,7 @@ describe("background work that fails again and again", () => {
       const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
       yield* TestClock.adjust("1 hour")
       assert.deepStrictEqual(yield* failing, [])
+      assert.deepStrictEqual(yield* troubled, ["job_periodic", "trace_export", "tls_expiry"])
       assert.isUndefined(ended.pollUnsafe())
     }))
 

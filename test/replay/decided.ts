@@ -39,6 +39,10 @@ export const decided: ReadonlyArray<Decided> = [
     "panel: POST .* with an unknown field$",
     "A field that is misspelt must not fall back to what counts without it."
   ),
+  {
+    plays: /^workers\.(?:cli: worker list: --json|api: GET \/api\/workers)/,
+    reason: "A process names the background work that keeps failing in it."
+  },
   every("panel: GET .* twice$", "Half of what is asked for is not an answer."),
   every("panel: GET .*/export \\?format=\"\"$", "A parameter that is blank counts as left out."),
   every(

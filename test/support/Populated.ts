@@ -219,7 +219,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     started_at: "1",
     last_seen_at: "2",
     shares_syncs: "0",
-    knows: odd
+    knows: odd,
+    failing: odd
   }],
   profile_states: [
     { profile: "default", owner: "host:1:x", trouble: odd, since: "1", stopped_issuer: odd },

@@ -35,6 +35,7 @@ export const attentionCauses = {
   jobs_failed: { severity: "warning", runbook: "issuance-fails" },
   job_runs_long: { severity: "warning", runbook: "job-cannot-be-ended" },
   process_gone: { severity: "warning", runbook: "process-gone" },
+  loops_failing: { severity: "warning", runbook: "server-errors" },
   renewals_missing: { severity: "warning", runbook: "issuance-fails" },
   ca_ending: { severity: "warning", runbook: "ca-ends" },
   list_missing: { severity: "warning", runbook: "revocation-list-due" },

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import { readFileSync, readlinkSync } from "node:fs"
-import type { Loops } from "../Loops.ts"
+import { Loops } from "../Loops.ts"
 import { int, nullable, text } from "../sql/Column.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
@@ -11,7 +11,7 @@ import { refuseCopied } from "../sql/ServedLock.ts"
 import { statement } from "../sql/Statement.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EngineLog.ts"
-import { currentMillis, currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import { clocks, databaseClock } from "./Clocks.ts"
 import { refuseUnlike } from "./UnlikeProcesses.ts"
 
@@ -114,13 +114,14 @@ const upsert = statement({
     startedAt: int,
     now: int,
     sharesSyncs: int,
-    knows: text()
+    knows: text(),
+    failing: text()
   },
   row: {},
   sql: () =>
-    `INSERT INTO workers (owner, roles, version, started_at, last_seen_at, shares_syncs, knows)
-     VALUES (:owner, :roles, :version, :startedAt, :now, :sharesSyncs, :knows)
-     ON CONFLICT (owner) DO UPDATE SET last_seen_at = excluded.last_seen_at`
+    `INSERT INTO workers (owner, roles, version, started_at, last_seen_at, shares_syncs, knows, failing)
+     VALUES (:owner, :roles, :version, :startedAt, :now, :sharesSyncs, :knows, :failing)
+     ON CONFLICT (owner) DO UPDATE SET last_seen_at = excluded.last_seen_at, failing = excluded.failing`
 })
 
 const latestStatement = statement({
@@ -166,10 +167,10 @@ const seenStatement = statement({
 const listStatement = statement({
   name: "worker_list",
   params: {},
-  row: { owner: text(), roles: text(), version: text(), startedAt: int, lastSeenAt: int },
+  row: { owner: text(), roles: text(), version: text(), startedAt: int, lastSeenAt: int, failing: text() },
   sql: () =>
     `SELECT owner AS "owner", roles AS "roles", version AS "version", started_at AS "startedAt",
-       last_seen_at AS "lastSeenAt" FROM workers ORDER BY started_at DESC, owner`
+       last_seen_at AS "lastSeenAt", failing AS "failing" FROM workers ORDER BY started_at DESC, owner`
 })
 
 /** Returns every known process, the youngest first. Times are epoch seconds. */
@@ -183,10 +184,12 @@ export const present = (row: {
   readonly startedAt: number
   readonly now: number
   readonly knows?: string
+  /** The background loops that keep failing, joined by blanks. By default none. */
+  readonly failing?: string
 }) =>
   Effect.flatMap(
     Database,
-    ({ commits }) => run(upsert, { knows: "", ...row, sharesSyncs: commits === undefined ? 0 : 1 })
+    ({ commits }) => run(upsert, { knows: "", failing: "", ...row, sharesSyncs: commits === undefined ? 0 : 1 })
   )
 
 /** Removes the presence of a process at a clean shutdown. */
@@ -247,7 +250,8 @@ const measure = Effect.fnUntraced(function*(owner: string) {
 
 /**
  * Keeps a row in `workers` until the scope closes, with the later of the two clocks, so that a process whose clock is
- * behind does not look as if it were gone. Refreshes the row every ten seconds, and removes rows of processes that are
+ * behind does not look as if it were gone. Refreshes the row every ten seconds, with the loops that keep failing in this
+ * process, and removes rows of processes that are
  * long gone. Reports clocks that differ from this process's clock, and reports them again when the difference has
  * changed by ten seconds.
  */
@@ -255,6 +259,7 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
   Layer.effectDiscard(
     Effect.gen(function*() {
       const startedAt = yield* currentSeconds
+      const { troubled } = yield* Loops
       yield* refuseCopied
       const { later } = yield* clocks
       yield* Effect.acquireRelease(
@@ -277,7 +282,8 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
       })
       const refresh = Effect.gen(function*() {
         const { earlier, later } = yield* clocks
-        yield* present({ ...options, startedAt, now: later })
+        const failing = troubled(yield* lifeMillis).join(" ")
+        yield* present({ ...options, startedAt, now: later, failing })
         const rows_removed = yield* sweep(earlier - forgottenAfterSeconds, later + forgottenAfterSeconds)
         if (rows_removed > 0) yield* emit("worker_presence_swept", { rows_removed })
         yield* compare

@@ -91,8 +91,15 @@ const rank = ({ cause, severity }: Concern): number =>
 /** What only follows from an alarm. Beside the alarm, these causes would hide others. */
 const consequences: { readonly [C in AttentionCause]?: ReadonlyArray<AttentionCause> } = {
   // A process that cannot write does not say that it is present.
-  disk_full: ["acme_absent", "worker_absent", "process_gone", "queue_stalled", "sweep_stopped"],
-  database_read_only: ["acme_absent", "worker_absent", "process_gone", "queue_stalled", "sweep_stopped"],
+  disk_full: ["acme_absent", "worker_absent", "process_gone", "loops_failing", "queue_stalled", "sweep_stopped"],
+  database_read_only: [
+    "acme_absent",
+    "worker_absent",
+    "process_gone",
+    "loops_failing",
+    "queue_stalled",
+    "sweep_stopped"
+  ],
   acme_absent: ["process_gone"],
   worker_absent: ["process_gone", "queue_stalled", "sweep_stopped"]
 }

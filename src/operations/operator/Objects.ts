@@ -192,7 +192,10 @@ export const jobDetailObject = (config: Config, { job, orderId, upstreamOrder }:
 
 const staleAfterSeconds = 30
 
-/** A process that serves or has served. It is `stale` if it has not been seen for half a minute. */
+/**
+ * A process that serves or has served. It is `stale` if it has not been seen for half a minute. `failing` has its
+ * background loops that keep failing.
+ */
 export const workerObject = (
   worker: Effect.Success<typeof workers.list>[number],
   now: number
@@ -202,7 +205,8 @@ export const workerObject = (
   version: worker.version,
   startedAt: rfc3339(worker.startedAt),
   lastSeenAt: rfc3339(worker.lastSeenAt),
-  stale: now - worker.lastSeenAt > staleAfterSeconds
+  stale: now - worker.lastSeenAt > staleAfterSeconds,
+  failing: worker.failing.split(" ").filter((loop: string) => loop !== "")
 })
 
 const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validity: number, now: number) => {

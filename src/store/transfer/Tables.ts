@@ -21,7 +21,8 @@ export const tables: ReadonlyArray<Table> = [
     started_at: "int",
     last_seen_at: "int",
     shares_syncs: "int",
-    knows: "text"
+    knows: "text",
+    failing: "text"
   }),
   table("eab_keys", "kid", {
     kid: "bytes",

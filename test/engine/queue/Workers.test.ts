@@ -112,6 +112,23 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
       )).pipe(watched))
   }
 
+  it.effect("says which background work keeps failing in the process", () =>
+    database.use(
+      Effect.gen(function*() {
+        const told = Effect.map(workers.list, (rows) => rows.map(({ failing }) => failing))
+        yield* Layer.build(workers.presence({ owner: "here:1:b", roles: "acme", version: "1" }))
+        assert.deepStrictEqual(yield* told, [""])
+        const { watch } = yield* Loops
+        const loops = ["job_polls", "tls_expiry"].map((loop) => watch(loop, { isVital: false }))
+        for (const { died } of [...loops, ...loops]) died(0)
+        for (let waited = 0; waited < 1000 && (yield* told)[0] === ""; waited++) yield* refreshed
+        assert.deepStrictEqual(yield* told, ["job_polls tls_expiry"])
+        for (const { ended } of loops) ended()
+        for (let waited = 0; waited < 1000 && (yield* told)[0] !== ""; waited++) yield* refreshed
+        assert.deepStrictEqual(yield* told, [""])
+      }).pipe(Effect.provide(Loops.layer))
+    ).pipe(watched))
+
   it.effect("deletes the rows of processes that ended long ago", () =>
     database.use(
       Effect.gen(function*() {

@@ -14,7 +14,7 @@ import * as compromised from "../../../src/store/revocation/CompromisedIssuers.t
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import { nouns } from "../../../src/surfaces/operator/Nouns.ts"
 import { databases } from "../../support/Databases.ts"
-import { callerAt, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, configOf, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
 import { issuersOf } from "../../support/KnownIssuers.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { useWorld } from "../../support/UseWorld.ts"
@@ -187,6 +187,24 @@ describe.each(databases)("what needs attention on $name", (backend) => {
       ])
     }))
 
+  test("is background work that keeps failing, in a process that is there", () =>
+    Effect.gen(function*() {
+      yield* well
+      const row = { roles: "worker", version: "1", startedAt: 1 }
+      yield* workers.present({ ...row, owner: "host:7:x", now: startsAt, failing: "job_periodic tls_expiry" })
+      yield* workers.present({ ...row, owner: "host:8:y", now: startsAt, failing: "tls_expiry" })
+      const { concerns } = yield* told
+      assert.deepStrictEqual(concerns.map(({ cause, count, error, title }) => [cause, count, title, error]), [[
+        "loops_failing",
+        2,
+        "Background work keeps failing in 2 processes: job_periodic, tls_expiry",
+        "host:7 (job_periodic, tls_expiry), host:8 (tls_expiry)"
+      ]])
+      yield* sql("UPDATE workers SET failing = '' WHERE owner LIKE 'host%'")
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* causes, [])
+    }))
+
   test("is a sweep that was cancelled", () =>
     Effect.gen(function*() {
       yield* well
@@ -248,6 +266,27 @@ describe.each(databases)("what needs attention on $name", (backend) => {
       assert.deepStrictEqual(concerns.map(({ cause, count }) => [cause, count]), [["client_loops", 60]])
       yield* later("1 hour")
       assert.notInclude(yield* causes, "client_loops")
+    }))
+
+  test("is a certificate that nobody renews, in its last week and the last fifth of its lifetime", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const endsIn = (days: number) => `status = 'valid', certificate = 'x', cert_not_after = ${startsAt + days * day}`
+      yield* orderWith(caller, endsIn(6), "short.example")
+      yield* orderWith(caller, endsIn(90), "long.example")
+      const missing = Effect.map(
+        told,
+        ({ concerns }) => concerns.find(({ cause }) => cause === "renewals_missing")?.count
+      )
+      for (
+        const [days, count] of [[0, undefined], [4.7, undefined], [4.9, 1], [6.1, undefined], [82.9, undefined], [
+          83.1,
+          1
+        ]] as const
+      ) {
+        yield* TestClock.setTime((startsAt + days * day) * 1000)
+        assert.strictEqual(yield* missing, count, `after ${days} days`)
+      }
     }))
 
   test("is a series of wrong codes of an operator, but no typing error", () =>

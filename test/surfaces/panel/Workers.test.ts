@@ -31,6 +31,15 @@ describe.each(databases)("the page of workers on $name", (backend) => {
       assert.notInclude(wordsOf(live), "different versions")
     }))
 
+  test("names the background work that keeps failing", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const row = { owner: "a:1:x", roles: "acme", version: "0.1.0", startedAt: 1, now: startsAt }
+      yield* workers.present({ ...row, failing: "job_periodic tls_expiry" })
+      const shown = yield* panel.ask("/ui/workers", { cookie: held.cookie })
+      assert.include(wordsOf(shown), "a:1:x keeps failing job_periodic, tls_expiry acme 0.1.0")
+    }))
+
   test("says that running processes have different versions", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")

@@ -10,6 +10,8 @@ import { concern, counted } from "./Concern.ts"
 
 const processes = { label: "Show the processes", path: "/ui/workers", command: "worker list" }
 
+const shortOwner = (owner: string): string => owner.split(":").slice(0, 2).join(":")
+
 /** The roles that some process must have. */
 const needed = [
   {
@@ -44,9 +46,20 @@ export const processConcerns = Effect.gen(function*() {
       effect: "Other processes take over their work. A process that is missed for ten minutes is forgotten.",
       count: gone.length,
       since: Math.min(...gone.map(({ seen }) => seen)),
-      error: gone.map(({ owner, roles }) => `${owner.split(":").slice(0, 2).join(":")} (${roles.join(", ")})`).join(
-        ", "
-      ),
+      error: gone.map(({ owner, roles }) => `${shortOwner(owner)} (${roles.join(", ")})`).join(", "),
+      way: processes
+    }))
+  }
+  const troubled = known.filter(({ failing, stale }) => !stale && failing.length > 0)
+  if (troubled.length > 0) {
+    const loops = [...new Set(troubled.flatMap(({ failing }) => failing))]
+    found.push(concern("loops_failing", {
+      title: `Background work keeps failing in ${counted(troubled.length, "process", "processes")}: ${
+        loops.join(", ")
+      }`,
+      effect: "The process tries again, and ends if it cannot serve or issue without this work.",
+      count: loops.length,
+      error: troubled.map(({ failing, owner }) => `${shortOwner(owner)} (${failing.join(", ")})`).join(", "),
       way: processes
     }))
   }

@@ -258,7 +258,8 @@ const listWorkers = act({
       version: Schema.String,
       startedAt: Time,
       lastSeenAt: Time,
-      stale: Schema.Boolean.annotate({ description: "It was not seen for 30 seconds." })
+      stale: Schema.Boolean.annotate({ description: "It was not seen for 30 seconds." }),
+      failing: Schema.Array(Schema.String).annotate({ description: "Its background loops that keep failing." })
     }).annotate({ identifier: "Worker" })
   ),
   errors: [],
@@ -272,12 +273,16 @@ const listWorkers = act({
     command: "worker list",
     help: "List the processes that serve this database.",
     example: "worker list --json",
-    columns: ({ lastSeenAt, owner, roles, stale, startedAt, version }) => ({
+    columns: ({ failing, lastSeenAt, owner, roles, stale, startedAt, version }) => ({
       owner,
       roles: roles.join(),
       version,
       started: startedAt,
-      "last seen": stale ? `${lastSeenAt} (stale)` : lastSeenAt
+      "last seen": stale
+        ? `${lastSeenAt} (stale)`
+        : failing.length > 0
+        ? `${lastSeenAt} (keeps failing: ${failing.join(", ")})`
+        : lastSeenAt
     }),
     remark: ({ total }) => total === 0 ? "No process has served this database in the last ten minutes." : undefined
   }
