@@ -3,6 +3,7 @@ import { temporaryDirectory } from "./Cleanup.ts"
 import { startForked } from "./Forked.ts"
 import type { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
+import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
 import type { Peers } from "./PeersFile.ts"
 import { noPeers, readPeers } from "./PeersFile.ts"
@@ -47,6 +48,19 @@ const burdensOf = ({ concurrency }: Options, ways: ReadonlyArray<boolean>): Read
 export const nameOf = ({ act, concurrency, isProved }: Burden): string =>
   `${act === "issue" ? isProved ? "http-01" : "bypass" : act}, ${concurrency} client${concurrency === 1 ? "" : "s"}`
 
+/** Returns a line with what a burden cost each side. A run takes long, and one that is ended early has told this much. */
+const summaryOf = ({ burden, sides }: Compared): string => {
+  const costs = sides.map(({ name, turns }) => {
+    const finished = turns.filter((turn) => turn !== undefined)
+    if (finished.length === 0) return `${name} finished no turn`
+    const cpu = median(finished.map(({ cpu, databaseCpu = 0 }) => cpu + databaseCpu))
+    return `${name} ${cpu.toFixed(2)} ms of CPU, ${
+      median(finished.map(({ perSecond }) => perSecond)).toFixed(1)
+    } a second`
+  })
+  return `${nameOf(burden)}: ${costs.join("; ")}`
+}
+
 const compare = async (
   burden: Burden,
   sides: ReadonlyArray<Side>,
@@ -60,7 +74,9 @@ const compare = async (
     // The order is forward and then backward, so that no side always comes first.
     for (const side of round % 2 === 0 ? sides.toReversed() : sides) turns.get(side)?.push(await side.turn(burden))
   }
-  return { burden, sides: [...turns].map(([{ name }, taken]) => ({ name, turns: taken })) }
+  const compared = { burden, sides: [...turns].map(([{ name }, taken]) => ({ name, turns: taken })) }
+  progress(summaryOf(compared))
+  return compared
 }
 
 const measureSides = async (
@@ -103,9 +119,17 @@ const measureSides = async (
   }
 }
 
-/** Measures every burden on the service and on the servers that the options name. */
+/**
+ * Measures every burden on the service and on the servers that the options name. With `--http-01` issuances without
+ * proof are left out.
+ */
 export const measurePeers = (options: Options, progress: Progress): Promise<ReadonlyArray<Compared>> =>
-  measureSides(options, progress, readPeers(options.peers), burdensOf(options, [false, true]))
+  measureSides(
+    options,
+    progress,
+    readPeers(options.peers),
+    burdensOf(options, options.isProved ? [true] : [false, true])
+  )
 
 /** Measures the service beside the floor, without other servers, and without proof of names. */
 export const measureToFloor = (options: Options, progress: Progress): Promise<ReadonlyArray<Compared>> =>
