@@ -140,7 +140,9 @@ export const advisoriesOf = (
       signersOf(config),
       Effect.provide(advised, layerMemory(records)),
       ({ degraded }) => [
-        ...degraded.map(({ message }) => `${message} Until that is mended, the profile is served without issuance.`),
+        ...degraded.map(({ message }) =>
+          `${message} Until this is corrected, the profile is served but issues no certificates.`
+        ),
         ...records.filter(({ outcome }) => outcome === "advisory").map(sentenceOf)
       ]
     )

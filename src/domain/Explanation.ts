@@ -40,7 +40,7 @@ const challengeWords: { readonly [T in ProblemTypeOf<ChallengeFailed>]: Words } 
   dns: ["The name, or its TXT record, could not be looked up.", "Check the zone and dns.resolver."],
   incorrectResponse: [
     "A TXT value or validation certificate was found, but not the right one.",
-    "Wait for propagation, remove stale values, order again."
+    "Remove old values, wait until all servers of the zone have the new one, and order again."
   ],
   tls: [
     "The host does not speak the validation protocol.",
@@ -53,16 +53,16 @@ const answersOtherwise = "Check that the request reaches the client, not a defau
 const showsAnother = "Check that the client answers on the tls-alpn-01 port, and nothing in front of it."
 
 const writesWrong =
-  "The client writes the certificate otherwise than RFC 8737 says; have it mended, or validate by another type."
+  "The certificate does not conform to RFC 8737; use a newer version of the client, or another challenge type."
 
 const reasonWords: { readonly [R in ValidationReason]: Words } = {
   resolve_failed: [
     "The name could not be looked up.",
-    "The cause has the answer: after ENOTFOUND check the zone, after ESERVFAIL, EREFUSED or ETIMEOUT dns.resolver and its zone."
+    "The cause has the answer: for ENOTFOUND, check the zone; for ESERVFAIL, EREFUSED or ETIMEOUT, check dns.resolver and the servers of the zone."
   ],
   no_address: ["The name has no address.", "Add an A or AAAA record, or validate by dns-01."],
   address_denied: [
-    "The service may not connect to any address of the name.",
+    "The service must not connect to any address of the name.",
     "The cause has each address and its rule; change the record, or the policy of addresses under challenge."
   ],
   connect_failed: [
@@ -71,33 +71,36 @@ const reasonWords: { readonly [R in ValidationReason]: Words } = {
   ],
   tls_failed: [
     "A redirect led to a host that does not speak TLS.",
-    "The cause has the address; mend that host, or do not redirect there."
+    "The cause has the address; repair that host, or do not redirect to it."
   ],
   exchange_failed: [
-    "The host took the connection and did not answer with HTTP.",
-    "The cause has the address; check what listens there."
+    "The host accepted the connection, but did not answer with HTTP.",
+    "The cause has the address; check which program listens there."
   ],
-  redirect_refused: ["The name redirected to where the service does not go.", "The cause has the place and the rule."],
+  redirect_refused: [
+    "The name redirected to a URL that the service must not follow.",
+    "The cause has the URL and the rule; have the token's path answered without a redirect."
+  ],
   redirect_loop: ["The name redirects in a circle.", "Have the token's path answered without a redirect."],
   redirect_limit: ["The name redirected too often.", "Have the token's path answered without a redirect."],
   timeout: [
     "The validation exceeded its time limit.",
-    "The cause has what was waited for; look whether something drops packets, and at challenge.timeout_ms."
+    "The cause says what the service waited for; check whether a firewall drops packets, and check challenge.timeout_ms."
   ],
   status: ["The name answered with a status that is not 200.", answersOtherwise],
   body_too_large: ["The name answered with much more than a token.", answersOtherwise],
   body_mismatch: ["The name answered, but not with the expected token.", answersOtherwise],
   txt_absent: [
     "The name has no TXT record.",
-    "The cause has the name that was asked for; have the record published there, and wait for propagation."
+    "The cause has the name that was looked up; publish the record there, wait until all servers of the zone have it, and order again."
   ],
   txt_blanks: [
-    "A TXT record of the name is the expected one but for blanks or quotation marks around it.",
-    "Have them left out where the record is written; some forms put quotation marks there themselves."
+    "A TXT record of the name has blanks or quotation marks around the expected value.",
+    "Remove them where the record is written; some forms add quotation marks by themselves."
   ],
   txt_mismatch: [
-    "No TXT record of the name is the expected one.",
-    "Wait for propagation, remove stale values, order again."
+    "No TXT record of the name has the expected value.",
+    "Remove old values, wait until all servers of the zone have the new one, and order again."
   ],
   handshake_failed: ["The host does not speak TLS on the validation port.", showsAnother],
   alpn_refused: ["The host does not speak the validation protocol.", showsAnother],
@@ -109,7 +112,7 @@ const reasonWords: { readonly [R in ValidationReason]: Words } = {
   extension_repeated: ["The validation certificate has its proof twice.", writesWrong],
   extension_not_critical: ["The proof of the validation certificate is not marked critical.", writesWrong],
   extension_undecodable: ["The proof of the validation certificate cannot be read.", writesWrong],
-  extension_length: ["The proof of the validation certificate is no SHA-256 digest.", writesWrong],
+  extension_length: ["The proof of the validation certificate is not a SHA-256 digest.", writesWrong],
   san_mismatch: ["The host showed a certificate of other names.", showsAnother],
   extension_mismatch: ["The host showed a validation certificate of another order.", showsAnother],
   given_up: ["Validation could not be carried out here.", "The cause has what failed last; order again."]
@@ -124,9 +127,12 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
   ],
   filter_denied: [
     "The policy of the profile refused the order.",
-    "`acme-svc filter explain`, with the same client and names, says by which rule."
+    "Run `acme-svc filter explain` with the same client and names; it says which rule refuses them."
   ],
-  filter_undecided: ["The policy could not be evaluated.", "The log line filter_undecided has the cause."],
+  filter_undecided: [
+    "The policy could not be evaluated.",
+    "The record filter_undecided in the log has the cause; remove it, and order again."
+  ],
   authority_withdrawn: [
     "The account or an authorization was deactivated, or the account was blocked, before signing.",
     "`acme-svc account show` shows a block; order again with an account that may order."
@@ -144,7 +150,7 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
     "`acme-svc kinds list` shows the kinds that there are; order again with one of them."
   ],
   attempts_exhausted: ["The signer failed each time.", "See the job's last error; repair the backend, order again."],
-  cancelled: ["An operator cancelled the job.", "The audit row names who."],
+  cancelled: ["An operator cancelled the job.", "The audit trail says who it was."],
   order_expired: [
     "The order's lifetime ended while it waited.",
     "Look for missing workers at that time; `acme-svc worker list` shows those there are now."
@@ -153,7 +159,7 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
     "The signer returned a certificate that is not what was asked for.",
     "The job's last error names the check that failed and what to do; repair the script or the upstream."
   ],
-  lint_failed: ["The signer made a certificate that fails the checks.", "Report it with the job's last error."],
+  lint_failed: ["The signer made a certificate that fails the checks.", "Report this with the job's last error."],
   script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],
   upstream_refused: [
     "The upstream authority refused the order.",
@@ -188,7 +194,7 @@ const upstreamWords: { readonly [T in Exclude<ProblemTypeOf<IssuanceFailed>, Own
     "The message quotes its answer; order without the name, or have another profile sign it."
   ],
   malformed: [
-    "The upstream authority takes a name of the order for malformed.",
+    "The upstream authority considers a name of the order malformed.",
     "The message quotes its answer; order without the name."
   ],
   compound: [
@@ -205,7 +211,7 @@ const upstreamWords: { readonly [T in Exclude<ProblemTypeOf<IssuanceFailed>, Own
   ],
   rateLimited: [
     "The upstream authority limits the requests of this service.",
-    "The message says until when, if it told; order again after that, or have the limit raised there."
+    "If the upstream has said until when, the message has the time; order again after that, or have the limit raised there."
   ]
 }
 

@@ -55,7 +55,7 @@ const table = {
   NotPublished: {
     type: "malformed",
     status: 404,
-    detail: () => "This profile publishes no such resource: its signer has none of its own here."
+    detail: () => "This profile publishes no such resource: its signer does not have it."
   },
   NoSuchPath: { type: "malformed", status: 404, detail: () => "There is nothing at this path." },
   MethodNotAllowed: {
@@ -114,7 +114,7 @@ const table = {
     status: 400,
     detail: ({ offered, profile }) =>
       offered.length === 0
-        ? `This server offers no certificate profile to choose, and so not ${shownName(profile)}; order without one.`
+        ? `This server offers no certificate profiles, so it does not offer ${shownName(profile)}; order without one.`
         : `The certificate profile ${shownName(profile)} is not offered; ${offered.join(", ")} ${
           offered.length === 1 ? "is" : "are"
         }.`
@@ -145,7 +145,7 @@ const table = {
     status: 403,
     detail: ({ because, expiredAt, status = "not ready" }) => {
       const said = expiredAt === undefined
-        ? `The order is ${status}; it is finalized once, when it is ready.`
+        ? `The order is ${status}; it can be finalized only once, and only when it is ready.`
         : `The order expired at ${rfc3339(expiredAt)}; place a new one.`
       return because === undefined ? said : `${said} ${because}`
     }
@@ -163,9 +163,7 @@ const table = {
     detail: ({ again, limit, most, windowSeconds }) => {
       const window = windowSeconds === undefined ? "at once" : `within ${windowSeconds} s`
       const key = limit === "orders_per_day" ? "" : ` (limits.${limit})`
-      return `There are to be no more than ${most} ${limitedThings[limit]} ${window}${key}; try again at ${
-        rfc3339(again)
-      }.`
+      return `At most ${most} ${limitedThings[limit]} are allowed ${window}${key}; try again at ${rfc3339(again)}.`
     },
     retryAfter: (error) => error.retryAfter
   },
@@ -200,15 +198,14 @@ const table = {
   ProfileDegraded: {
     type: "serverInternal",
     status: 503,
-    detail: () =>
-      "This endpoint cannot issue certificates at present, for a reason that its operators are told; ask again later.",
+    detail: () => "This endpoint cannot issue certificates at present; its operators can see why. Ask again later.",
     retryAfter: () => 60
   },
   RevocationStopped: {
     type: "serverInternal",
     status: 503,
     detail: () =>
-      "The CA of this certificate cannot revoke at present, for a reason that its operators are told; it is not revoked. Ask again later.",
+      "The CA of this certificate cannot revoke at present, so the certificate is not revoked; its operators can see why. Ask again later.",
     retryAfter: () => 60
   },
   HandlerPanicked: { status: 500, detail: () => `The request failed here; ${logHasReason}` },
@@ -246,8 +243,8 @@ const table = {
         : hasBlanks
         ? `A TXT record at _acme-challenge.${name} has blanks or quotation marks around the expected value.`
         : compared < answers
-        ? `Of ${answers} TXT records at _acme-challenge.${name} the first ${compared} were compared, and none is the expected one.`
-        : `Of ${answers} TXT records at _acme-challenge.${name} none is the expected one.`,
+        ? `Of ${answers} TXT records at _acme-challenge.${name} the first ${compared} were compared, and none has the expected value.`
+        : `Of ${answers} TXT records at _acme-challenge.${name} none has the expected value.`,
     more: aboutName
   },
   HandshakeFailed: {
@@ -272,14 +269,14 @@ const table = {
     type: "unauthorized",
     status: 403,
     detail: ({ name }) =>
-      `The authorization of ${name} was deactivated, so that this order cannot become ready any more; place a new one.`,
+      `The authorization of ${name} was deactivated, so this order cannot become ready any more; place a new one.`,
     more: aboutName
   },
   AuthorityWithdrawn: {
     type: "unauthorized",
     status: 403,
     detail: () =>
-      "The account was blocked, or it or an authorization was withdrawn before the certificate was there; place a new order."
+      "Before the certificate was issued, the account was blocked or deactivated, or an authorization was deactivated; place a new order."
   },
   IssuerCompromised: {
     type: "serverInternal",

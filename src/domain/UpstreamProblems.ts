@@ -66,7 +66,7 @@ export const upstreamProblems = {
   UpstreamMalformedOrder: {
     type: "malformed",
     status: 400,
-    detail: ({ detail }: FromUpstream) => `The upstream authority takes the order for malformed, and says: ${detail}`,
+    detail: ({ detail }: FromUpstream) => `The upstream authority considers the order malformed, and says: ${detail}`,
     more: upstreamSays
   },
   UpstreamRefusedNames: {
@@ -78,7 +78,8 @@ export const upstreamProblems = {
   UpstreamForbiddenByCaa: {
     type: "caa",
     status: 403,
-    detail: ({ detail }: FromUpstream) => `A CAA record forbids it, says the upstream authority: ${detail}`,
+    detail: ({ detail }: FromUpstream) =>
+      `The upstream authority says that a CAA record forbids the certificate: ${detail}`,
     more: upstreamSays
   },
   UpstreamRefusedKey: {

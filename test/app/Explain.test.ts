@@ -17,7 +17,7 @@ describe("explain", () => {
     const out = await succeeds("explain", "job_run_abandoned")
     assert.match(out, /^word +job_run_abandoned$/m)
     assert.match(out, /^kind +log event$/m)
-    assert.match(out, /^means +The service has given a job up/m)
+    assert.match(out, /^means +The service has given up a job/m)
     assert.match(out, /^do +.*`acme-svc jobs run-now JOB_ID`/m)
     assert.match(out, /^level +error$/m)
     assert.match(out, /^target +acme_svc\.job$/m)

@@ -75,7 +75,7 @@ describe("the explanation of why an order failed", () => {
   it.each([
     ["resolve_failed", /could not be looked up/, /ENOTFOUND.*zone/],
     ["no_address", /has no address/, /record/],
-    ["address_denied", /may not connect/, /policy of addresses/],
+    ["address_denied", /must not connect/, /policy of addresses/],
     ["connect_failed", /took a connection/, /open the port/],
     ["timeout", /time limit/, /waited for/]
   ])("names the cause %s of a failed validation", (reason, summary, nextStep) => {

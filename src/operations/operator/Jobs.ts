@@ -153,9 +153,9 @@ const again = ({ dedupKey, kind }: JobRecord) =>
  */
 const leavesOut: { readonly [kind: string]: string } = {
   notify_expiry_reminders:
-    "Contacts who were written to about a certificate within a week are not written to about it again.",
-  authority_expiry: "Receivers that were told of a CA's threshold are not told of it again.",
-  upstream_renewals: "An upstream is asked only about certificates for which the time is over that it named."
+    "A contact who got a mail about a certificate within the last week gets no second mail about it.",
+  authority_expiry: "A receiver that got a message about a threshold of a CA does not get it again.",
+  upstream_renewals: "An upstream is asked about a certificate only after the time that the upstream named."
 }
 
 /** Returns a sentence about what this job leaves out if it runs now, or undefined if it leaves out nothing. */

@@ -17,7 +17,7 @@ export class IssuedCrlUnusable extends Data.TaggedError("IssuedCrlUnusable")<{
   override get message(): string {
     const { detail, path } = this
     return `signer.local_ca.crl_path: ${path}, the record of the list that this CA issued last, cannot be used: ${detail}. ` +
-      "The CA revokes nothing and signs no list until it is mended, or moved away once crl import has taken in the last list there is."
+      "The CA revokes nothing and signs no list until you repair this file, or import the newest copy of the list with crl import and then move this file away."
   }
 }
 

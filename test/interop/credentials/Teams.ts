@@ -153,7 +153,7 @@ const panelLimits = async (stage: Stage): Promise<void> => {
   const { surfaces: { panel }, shop } = stage
   await panel.change(shop.kid, { ordersPerDay: 1 })
   const names: Names = [`more.${shop.host}`]
-  const detail = "There are to be no more than 1 new orders with this credential within 86400 s; try again at "
+  const detail = "At most 1 new orders with this credential are allowed within 86400 s; try again at "
   await refused(stage, certbot5, workplace(stage, shop, "certbot"), names, { type: "rateLimited", detail })
   await panel.change(shop.kid, { clear: ["ordersPerDay"] })
 }

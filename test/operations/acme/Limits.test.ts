@@ -49,7 +49,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.deepStrictEqual(
         yield* told(orderOf(caller, "c.example")),
         limit(
-          "There are to be no more than 2 new orders of this account within 600 s (limits.orders_per_account); try again at 2023-11-14T22:23:20Z.",
+          "At most 2 new orders of this account are allowed within 600 s (limits.orders_per_account); try again at 2023-11-14T22:23:20Z.",
           500
         )
       )
@@ -79,7 +79,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.deepStrictEqual(
         yield* told(orderOf(caller, "c.example", "d.example")),
         limit(
-          "There are to be no more than 4 names in new orders of this account within 600 s (limits.names_per_account); try again at 2023-11-14T22:23:20Z.",
+          "At most 4 names in new orders of this account are allowed within 600 s (limits.names_per_account); try again at 2023-11-14T22:23:20Z.",
           590
         )
       )
@@ -94,7 +94,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.deepStrictEqual(
         yield* told(orderOf(caller, "d.example")),
         limit(
-          "There are to be no more than 3 pending authorizations of this account at once (limits.pending_authorizations_per_account); try again at 2023-11-14T23:14:20Z.",
+          "At most 3 pending authorizations of this account are allowed at once (limits.pending_authorizations_per_account); try again at 2023-11-14T23:14:20Z.",
           60
         )
       )
@@ -127,7 +127,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.deepStrictEqual(
         yield* told(register("192.0.2.3")),
         limit(
-          "There are to be no more than 2 new accounts from this network within 600 s (limits.accounts_per_network); try again at 2023-11-14T22:23:20Z.",
+          "At most 2 new accounts from this network are allowed within 600 s (limits.accounts_per_network); try again at 2023-11-14T22:23:20Z.",
           599
         )
       )

@@ -142,8 +142,8 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
           400,
           /^The upstream authority certifies no such name, and says/
         ],
-        ["malformed", "malformed", 400, /^The upstream authority takes the order for malformed, and says/],
-        ["caa", "caa", 403, /^A CAA record forbids it, says the upstream authority: no such account$/],
+        ["malformed", "malformed", 400, /^The upstream authority considers the order malformed, and says/],
+        ["caa", "caa", 403, /^The upstream authority says that a CAA record forbids the certificate: no such account$/],
         ["badPublicKey", "badPublicKey", 400, /^The upstream authority does not take the key of the signing request/]
       ] as const
     ) {

@@ -107,7 +107,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
         assert.deepStrictEqual(bodyOf(answer), {
           type: "urn:ietf:params:acme:error:invalidProfile",
           status: 400,
-          detail: `This server offers no certificate profile to choose, and so not ${shown}; order without one.`
+          detail: `This server offers no certificate profiles, so it does not offer ${shown}; order without one.`
         })
       }
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
@@ -133,7 +133,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
       )
       const placed = yield* post(urlOf(at("/newOrder")), { identifiers: [{ type: "dns", value: "a.example" }] })
       const { finalize } = objectOf<OrderBody>(placed)
-      const once = "it is finalized once, when it is ready."
+      const once = "it can be finalized only once, and only when it is ready."
       assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is pending; ${once}`)
       yield* sql("UPDATE orders SET status = 'processing'")
       assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is processing; ${once}`)

@@ -13,7 +13,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 const orderOf = ({ body }: Answer): OrderBody => JSON.parse(String(body)) as OrderBody
 const type = "urn:ietf:params:acme:error:unauthorized"
 const because = (name: string): string =>
-  `The authorization of ${name} was deactivated, so that this order cannot become ready any more; place a new one.`
+  `The authorization of ${name} was deactivated, so this order cannot become ready any more; place a new one.`
 
 describe.each(databases)("a deactivated authorization, on $name", (backend) => {
   const { test } = useWorld(backend, {
@@ -55,7 +55,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       assert.isFalse(yield* listed)
       assert.strictEqual(
         bodyOf(yield* send(finalize, { csr: "" })).detail,
-        `The order is invalid; it is finalized once, when it is ready. ${because("a.example")}`
+        `The order is invalid; it can be finalized only once, and only when it is ready. ${because("a.example")}`
       )
       assert.strictEqual((yield* deactivate(first)).status, 200, "a second time changes nothing")
     }))
@@ -73,7 +73,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       const refused = bodyOf(yield* send(finalize, { csr: "" }))
       assert.deepStrictEqual([refused.type?.split(":").at(-1), refused.detail], [
         "orderNotReady",
-        `The order is pending; it is finalized once, when it is ready. ${because("b.example")}`
+        `The order is pending; it can be finalized only once, and only when it is ready. ${because("b.example")}`
       ])
       yield* TestClock.adjust("8 days")
       assert.strictEqual((yield* order).status, "invalid")

@@ -159,15 +159,15 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       const shown = Effect.map(ask(`/ui/jobs/${id}`, held), ({ text }) => text)
       assert.notInclude(yield* shown, "What this means")
       yield* sql("UPDATE jobs SET attempts = 1, last_error = 'planted'")
-      assert.include(yield* shown, "An attempt of a job has failed, and the job is tried again later.")
+      assert.include(yield* shown, "An attempt of a job has failed; the service tries again later.")
       yield* sql("UPDATE jobs SET status = 'failed'")
       const failed = yield* shown
-      assert.include(failed, "The service has given a job up")
+      assert.include(failed, "The service has given up a job")
       assert.include(failed, "<code>acme-svc jobs run-now JOB_ID</code>")
       yield* sql("UPDATE jobs SET status = 'done'")
       assert.notInclude(yield* shown, "What this means")
       const gone = yield* ask(`/ui/jobs/${nobody}`, held)
-      assert.include(gone.text, "There is no such record, or nothing at this path.")
+      assert.include(gone.text, "There is no such record, or there is nothing at this path.")
     }))
 
   test("run a job at once, unless a worker is running it", ({ ask }) =>

@@ -20,21 +20,21 @@ export const adminMeanings = {
     "operate/runbooks/process-gone.md"
   ],
   admin_request_refused: [
-    "A request to the panel or the API was refused because of its session, its role or its origin.",
-    "For the reason origin, open the panel at `admin.base_url`; for role, change it with `acme-svc admin user role NAME ROLE`.",
+    "A request to the panel or the API was refused, because its session, role or origin does not permit it.",
+    "If the reason is origin, open the panel at `admin.base_url`; if it is role, give the operator another role with `acme-svc admin user role NAME ROLE`.",
     "operate/operators.md"
   ],
   admin_export_completed: "An operator has exported a list.",
   admin_login_succeeded: "An operator has signed in.",
-  admin_login_mfa_pending: "The password of an operator was right, and the second factor is still missing.",
+  admin_login_mfa_pending: "The password of an operator was right, but the second factor is still missing.",
   admin_login_failed: [
-    "A sign-in has failed for the reason in the record, which the sender does not get.",
-    "If an operator has forgotten the password, run `acme-svc admin user passwd NAME`; if it is a stranger, see the address.",
+    "A sign-in has failed. The record has the reason, which is not shown to the person who tried.",
+    "If an operator has forgotten the password, run `acme-svc admin user passwd NAME`; if it was a stranger, refuse the address in `admin.filter.rules`.",
     "operate/operators.md"
   ],
   admin_login_guessed: [
-    "Somebody tries passwords of an operator; ten wrong ones in a row, or more, came in.",
-    "Ask the operator; if it was somebody else, keep the panel away from that network.",
+    "Somebody is guessing the password of an operator: at least ten wrong passwords came in a row.",
+    "Ask the operator; if it was somebody else, make the panel unreachable from that network.",
     "operate/hardening.md"
   ],
   admin_mfa_failed: [
@@ -52,7 +52,7 @@ export const adminMeanings = {
   ],
   admin_mfa_recovery_codes_reissued: "An operator has got new recovery codes, and the old ones are void.",
   admin_step_up_failed: [
-    "A signed-in operator gave a wrong password where an act asks for it again.",
+    "A signed-in operator gave a wrong password when an act asked for the password again.",
     "Ask the operator; if it was somebody else, run `acme-svc admin session revoke --user NAME`.",
     "operate/operators.md"
   ],
@@ -76,31 +76,31 @@ export const adminMeanings = {
   admin_operator_contact_changed: "The mail address of an operator was changed.",
   admin_password_link_created: "A link was made that sets the password of an operator once, within fifteen minutes.",
   admin_password_link_refused: [
-    "A link to set a password was refused: it is unknown, used or over, or it came from another machine.",
-    "If nobody of you has tried it, look at the address; `acme-svc admin user link NAME` makes another link.",
+    "A link to set a password was refused: it is unknown, used or expired, or it was opened on another machine.",
+    "If no operator has tried the link, find out who uses the address in the record; `acme-svc admin user link NAME` makes another link.",
     "operate/operators.md"
   ],
   admin_operator_password_changed: "The password of an operator was changed.",
-  admin_operator_totp_reset: "The second factor of an operator was taken away.",
+  admin_operator_totp_reset: "The second factor of an operator was removed.",
   admin_operator_session_revoked: "Sessions of another operator were ended.",
   admin_no_users: [
-    "The panel is on, and there is no operator, so nobody can sign in.",
+    "The panel is on, but there is no operator, so nobody can sign in.",
     "Create the first operator with `acme-svc admin user create NAME`.",
     "operate/operators.md"
   ],
   admin_mfa_enrolment_pending: [
-    "`admin.require_mfa` is on, and some operators have no second factor yet.",
+    "`admin.require_mfa` is on, but some operators have no second factor yet.",
     "Ask them to sign in: the panel then asks them to set one up.",
     "operate/operators.md"
   ],
   admin_users_without_address: [
-    "Operators get mails about their accounts, and some operators have no mail address.",
-    "Enter it with `acme-svc admin user contact NAME --contact ADDRESS`.",
+    "Operators should get mails about their accounts, but some operators have no mail address.",
+    "Set the address with `acme-svc admin user contact NAME --contact ADDRESS`.",
     "configure/notifications.md"
   ],
   admin_authority_compromised: [
     "An operator has marked a CA as compromised, and all its certificates are being revoked.",
-    "Follow the runbook; the profile needs another CA.",
+    "Follow the runbook, and give the profile another CA.",
     "operate/runbooks/ca-compromised.md"
   ],
   admin_campaign_started: "An operator has started a campaign, which asks clients to replace certificates.",
@@ -108,7 +108,7 @@ export const adminMeanings = {
   admin_campaign_resumed: "An operator has resumed a campaign.",
   admin_campaign_ended: "An operator has ended a campaign.",
   admin_campaign_confirmed: [
-    "An operator has confirmed that a campaign revokes, at its time, what is not replaced by then.",
+    "An operator has confirmed that a campaign, when its time has come, revokes the certificates that are not replaced by then.",
     "To prevent it, run `acme-svc campaign pause ID` or `acme-svc campaign end ID` before that time.",
     "configure/campaigns.md"
   ],
@@ -125,7 +125,7 @@ export const adminMeanings = {
   admin_order_revoke_queued: "An operator has asked for a revocation, and a job asks the signer.",
   admin_order_deleted: "An operator has deleted an order.",
   admin_delete_refused: [
-    "An operator wanted to delete something whose certificates can still be used.",
+    "An operator wanted to delete an account, order or credential whose certificates can still be used.",
     "Revoke the certificates first with `acme-svc order revoke ORDER_ID`, or deactivate the account.",
     "operate/operators.md"
   ],

@@ -14,7 +14,7 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   ],
   account_contact_updated: "The contacts of an account were changed.",
   account_key_changed: "A client has replaced the key of its account.",
-  account_deactivated: "An account was deactivated, and can order nothing more.",
+  account_deactivated: "An account was deactivated, so it can order nothing any more.",
   account_blocked: "An operator has blocked an account, which can order nothing until it is unblocked.",
   account_unblocked: "An operator has unblocked an account, which can order again.",
   account_deleted: "An operator has deleted an account with its orders.",
@@ -23,22 +23,22 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   certificate_revoked: "A certificate was revoked.",
   certificate_revoke_failed: [
     "A certificate was not revoked; the reason and the detail say why.",
-    "If it must be revoked, remove the cause, and run `acme-svc cert revoke SERIAL`.",
+    "If the certificate must be revoked, remove the cause, and run `acme-svc cert revoke SERIAL`.",
     "operate/revocation.md"
   ],
   certificate_orphaned: [
-    "A signer has made a certificate for an order that ended without it, and the service asks to revoke it.",
-    "Watch it with `acme-svc order orphaned`; it is over when it is revoked or stored.",
+    "A signer has made a certificate, but its order ended without the certificate. The service asks the signer to revoke it.",
+    "Watch the certificate with `acme-svc order orphaned` until it is revoked or stored.",
     "operate/runbooks/certificate-orphaned.md"
   ],
-  certificate_orphan_revoked: "A certificate that was made in vain was revoked.",
+  certificate_orphan_revoked: "A certificate whose order ended without it was revoked.",
   certificate_orphan_kept: [
-    "A certificate that was made in vain was not revoked, and stays valid until it ends.",
+    "A certificate whose order ended without it was not revoked, and stays valid until it expires.",
     "Revoke it at the CA by its serial number.",
     "operate/runbooks/certificate-orphaned.md"
   ],
   revocation_restored: [
-    "The database lacked a revocation that a list contains, and the service has made it again.",
+    "The database lacked a revocation that a list contains, so the service has stored it again.",
     "Find out why the database went back to an older state.",
     "operate/runbooks/restore.md"
   ],
@@ -50,12 +50,13 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   campaign_paused: "An operator has paused a campaign.",
   campaign_resumed: "An operator has resumed a campaign.",
   campaign_ended: "An operator has ended a campaign.",
-  campaign_revocation_confirmed: "An operator has confirmed that a campaign revokes what is not replaced in time.",
-  campaign_finished: "Every certificate of a campaign is replaced, is revoked or has ended.",
+  campaign_revocation_confirmed:
+    "An operator has confirmed that a campaign revokes the certificates that are not replaced in time.",
+  campaign_finished: "Every certificate of a campaign was replaced or revoked, or has expired.",
   crl_number_raised: "An operator has raised the number of a revocation list.",
   authority_compromised: [
     "An operator has marked a CA as compromised, and all its certificates are being revoked.",
-    "Follow the runbook; the profile needs another CA.",
+    "Follow the runbook, and give the profile another CA.",
     "operate/runbooks/ca-compromised.md"
   ],
   upstream_key_changed: "An operator has replaced the key of the account at an upstream.",
@@ -81,7 +82,7 @@ export const auditEventMeanings: { readonly [E in AuditEvent]: E extends Failed 
   notifications_tested: "An operator has tried receivers of notifications.",
   database_transferred: "The database was copied from another one.",
   changes_lost: [
-    "A process had committed changes that the database does not have any more.",
+    "A process had committed changes, but the database does not have them any more.",
     "Follow the runbook: `db_change_lost` in the log names each change.",
     "operate/runbooks/restore.md"
   ]

@@ -12,13 +12,13 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "reference/api-reference.md"
   ],
   invalid_status: [
-    "A filter has a word that it does not know.",
-    "Use one of the words that the message lists.",
+    "A filter has a value that it does not know.",
+    "Use one of the values that the message lists.",
     "reference/api-reference.md"
   ],
   conflicting_identifier_filter: [
     "Two filters for names exclude each other.",
-    "Give one of identifier, identifierSuffix and identifierContains.",
+    "Give only one of identifier, identifierSuffix and identifierContains.",
     "reference/api-reference.md"
   ],
   weak_password: [
@@ -27,8 +27,8 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "operate/operators.md"
   ],
   export_too_large: [
-    "More rows match than an export over the API holds.",
-    "Narrow the filters, or run `acme-svc order export` or `acme-svc audit export`, which have no bound.",
+    "More rows match than an export over the API can contain.",
+    "Use narrower filters, or run `acme-svc order export` or `acme-svc audit export`, which have no limit.",
     "reference/api.md"
   ],
   invalid_credentials: [
@@ -52,17 +52,17 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "operate/operators.md"
   ],
   mfa_pending: [
-    "The password was right, and the second factor is still missing.",
+    "The password was right, but the second factor is still missing.",
     "Send the code of the authenticator, or a recovery code.",
     "operate/operators.md"
   ],
   invalid_code: [
     "The code is not the one that the new authenticator shows.",
-    "Look at the clock of the device, and enter the next code.",
+    "Check the clock of the device, and enter the next code.",
     "operate/runbooks/second-factor-lost.md"
   ],
   csrf_failed: [
-    "The request does not come from a page of the panel at its own URL.",
+    "The request does not come from a page of the panel, or the panel was opened at another URL than its own.",
     "Open the panel at the URL of `admin.base_url`, and load the page again.",
     "operate/operators.md"
   ],
@@ -73,21 +73,21 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   ],
   access_denied: [
     "The policy of the listener for operators refuses the address or the request.",
-    "Change `admin.filter.rules` if the address is to be admitted; `filter_request_blocked` has the rule.",
+    "To admit the address, change the rule of `admin.filter.rules` that the record `filter_request_blocked` names.",
     "configure/policy.md"
   ],
   step_up_failed: [
-    "The act asks for the password of the signed-in operator, and the password was wrong.",
+    "The act asks for the password of the signed-in operator, but the password was wrong.",
     "Send your own password, not that of another operator.",
     "operate/operators.md"
   ],
   not_found: [
-    "There is no such record, or nothing at this path.",
-    "Look at the id; it may have been deleted, or belong to another installation.",
+    "There is no such record, or there is nothing at this path.",
+    "Check the id; the record may have been deleted, or may belong to another installation.",
     "reference/api-reference.md"
   ],
   method_not_allowed: [
-    "The path takes other methods.",
+    "The path does not accept this method.",
     "Use one of the methods in the header `Allow`.",
     "reference/api-reference.md"
   ],
@@ -102,7 +102,7 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "reference/api.md"
   ],
   live_certificates: [
-    "The record has certificates that can still be used, so it cannot be deleted.",
+    "The record has certificates that can still be used, so the record cannot be deleted.",
     "Revoke them first with `acme-svc order revoke ORDER_ID`, or deactivate the account instead.",
     "operate/operators.md"
   ],
@@ -137,17 +137,17 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "configure/campaigns.md"
   ],
   too_many_campaigns: [
-    "There are as many open campaigns as there may be.",
+    "The limit of open campaigns is reached.",
     "End one of them with `acme-svc campaign end ID`.",
     "configure/campaigns.md"
   ],
   last_admin: [
-    "The operator is the last active admin, and somebody must be able to manage operators.",
+    "The operator is the last active admin, and without an admin nobody could manage operators.",
     "Create another admin first: `acme-svc admin user create NAME --role admin`.",
     "operate/operators.md"
   ],
   self_target: [
-    "Operators may not do this to themselves.",
+    "Operators cannot do this to their own account.",
     "Ask another admin, or use the command line.",
     "operate/operators.md"
   ],
@@ -158,23 +158,23 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   ],
   mfa_not_enrolled: [
     "The operator has no second factor.",
-    "Look with `acme-svc admin user totp status NAME`, and let the operator set one up.",
+    "Check this with `acme-svc admin user totp status NAME`, and let the operator set up a second factor.",
     "operate/operators.md"
   ],
   mfa_not_pending: [
-    "A code was sent to end the set-up of a second factor, and no set-up has begun.",
+    "A code was sent to finish the set-up of a second factor, but no set-up has begun.",
     "Begin the set-up again, and send the code of the new authenticator.",
     "operate/operators.md"
   ],
   name_taken: ["Another record has this name already.", "Choose another name."],
   number_not_above: [
-    "The number of a revocation list can only rise, and the given one is not above the stored one.",
+    "The number of a revocation list can only rise, but the given number is not above the stored one.",
     "Give a higher number; `acme-svc crl list` shows the present one.",
     "operate/backup-and-restore.md"
   ],
   issuer_unknown: [
-    "The CA of the certificate has no revocation list here, so none would name the certificate.",
-    "Start a worker that serves a profile with this CA, or look for `local_ca_crl_initialization_failed` in its log.",
+    "The CA of the certificate has no revocation list here, so no list would contain the revocation.",
+    "Start a worker that serves a profile with this CA; if one runs, look for `local_ca_crl_initialization_failed` in its log.",
     "operate/revocation.md"
   ],
   issuer_stopped: [
@@ -189,7 +189,7 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
   ],
   internal: [
     "The service has failed.",
-    "Find the records with the `request_id` of the answer in the log.",
+    "Find the records in the log that have the `request_id` of the answer.",
     "operate/runbooks/server-errors.md"
   ],
   signer_failed: [
@@ -198,8 +198,8 @@ export const codeMeanings: { readonly [C in OperatorCode]: Meaning } = {
     "operate/runbooks/issuance-fails.md"
   ],
   busy: [
-    "The service, or its database, has no room for the request now.",
-    "Send it again later; if this lasts, look for `db_pool_timeout` and `db_statement_failed` in the log.",
+    "The service, or its database, has too much to do now.",
+    "Send the request again later; if this lasts, look for `db_pool_timeout` and `db_statement_failed` in the log.",
     "operate/runbooks/overload.md"
   ]
 }

@@ -10,7 +10,7 @@ export const databaseMeanings = {
   db_opened: "The process has opened its database.",
   db_migration_applied: "A migration of the schema was applied.",
   db_migration_failed: [
-    "A migration was not applied, and nothing of it was changed.",
+    "A migration has failed, and has changed nothing.",
     "Remove the cause that the record names, and run `acme-svc migrate` again.",
     "operate/upgrade.md"
   ],
@@ -20,45 +20,45 @@ export const databaseMeanings = {
     "operate/upgrade.md"
   ],
   db_statement_failed: [
-    "The database refused a statement, or did not answer.",
+    "The database refused a statement, or did not answer it.",
     "Look at the error; the runbook says what to do for each cause.",
     "operate/runbooks/database-away.md"
   ],
   db_row_unreadable: [
-    "A row has a value that the service never writes, so what needs this row fails.",
+    "A row has a value that the service never writes, so every request and job that needs this row fails.",
     "Correct the column that the record names, or restore the row from a backup; no restart is needed.",
     "operate/debugging.md"
   ],
   db_statement_slow: [
     "A statement took a second or longer.",
-    "If this happens often, look at the disk, at the locks and at the load of the database.",
+    "If this happens often, check the disk, the locks and the load of the database.",
     "operate/runbooks/overload.md"
   ],
   db_pool_timeout: [
     "No connection to the database became free in time, so a request or a job failed.",
-    "Raise `database.pool_max` if the server of the database has room, or find what holds the connections.",
+    "Raise `database.pool_max` if the database server permits more connections, or find out what holds the connections.",
     "operate/sizing.md"
   ],
   db_read_only: [
-    "The server of the database takes no writes, so nothing can be ordered or issued.",
-    "Make the primary writable, or let `database.url` lead to it.",
+    "The database server accepts no writes, so nothing can be ordered or issued.",
+    "Make the primary writable, or set `database.url` to the server that is the primary now.",
     "operate/runbooks/database-away.md"
   ],
-  db_read_only_ended: "The server of the database takes writes again.",
+  db_read_only_ended: "The database server accepts writes again.",
   db_standby_left: [
-    "The standby does not answer the reads of operators, and the primary answers them instead.",
-    "Look up the reason of the record in the document; all pages and commands still work.",
+    "The standby does not answer the reads of operators, so the primary answers them instead.",
+    "Look up the reason of the record in the document; meanwhile all pages and commands work.",
     "operate/databases.md"
   ],
   db_standby_used: "The standby answers the reads of operators again.",
   db_listen_lost: [
-    "The process is no longer told about new jobs, and looks for them in intervals.",
-    "Look at the connection to the database; behind a pooler, set `database.listen_url`.",
+    "The database no longer tells this process about new jobs, so the process looks for them at intervals.",
+    "Check the connection to the database; if there is a pooler between, set `database.listen_url`.",
     "operate/databases.md"
   ],
-  db_listen_restored: "The process is told about new jobs again.",
+  db_listen_restored: "The database tells this process about new jobs again.",
   db_commits_unsynced: [
-    "A power loss may undo changes that the service has acknowledged.",
+    "If the host loses power, changes that the service has acknowledged can be lost.",
     "Set `database.sqlite.synchronous` to `full`, unless that loss is acceptable.",
     "operate/service.md"
   ],
@@ -68,12 +68,12 @@ export const databaseMeanings = {
     "operate/hardening.md"
   ],
   db_change_lost: [
-    "This process had committed a change, and the database does not have it any more.",
-    "Revoke the certificate of the record with `acme-svc cert revoke SERIAL`, and repeat the acts of operators.",
+    "This process had committed a change, but the database does not have the change any more.",
+    "Follow the runbook; if the record names a certificate, revoke it with `acme-svc cert revoke SERIAL`.",
     "operate/runbooks/restore.md"
   ],
   db_went_back: [
-    "The database has gone back to an older state, and the records `db_change_lost` name what it lacks.",
+    "The database has gone back to an older state; the records `db_change_lost` name the changes that it lacks.",
     "Follow the runbook: find out why it went back, and repeat what is missing.",
     "operate/runbooks/restore.md"
   ]

@@ -6,17 +6,17 @@ export const issuanceMeanings = {
   local_ca_generated: "The service has made a CA, because there was none.",
   local_ca_key_permissive: [
     "Other users of this host can read the key of a CA, or the secret that opens it.",
-    "Take the rights of others away with `chmod 0600`; if others may have read the key, replace the CA.",
+    "Remove the rights of other users with `chmod 0600`; if others may have read the key, replace the CA.",
     "operate/hardening.md"
   ],
   local_ca_expiring: [
-    "A CA, or a certificate above it, ends soon, and certificates are shortened to its end.",
-    "Replace the CA with `acme-svc ca rotate` before it ends.",
+    "A CA, or a certificate above it, expires soon, and no certificate is valid longer than that.",
+    "Replace the CA with `acme-svc ca rotate` before that time.",
     "operate/runbooks/ca-ends.md"
   ],
   local_ca_other_unusable: [
-    "A CA of `[signer.local_ca.others]` cannot be loaded, and the other CAs of the profile work.",
-    "Correct the keys or the files that the record names, and reload.",
+    "A CA of `[signer.local_ca.others]` cannot be loaded; the other CAs of the profile work.",
+    "Correct the keys or the files that the record names, and reload the configuration.",
     "configure/authorities.md"
   ],
   local_ca_cross_certificate_unusable: [
@@ -32,27 +32,27 @@ export const issuanceMeanings = {
     "configure/authorities.md"
   ],
   local_ca_incomplete: [
-    "The certificate of a CA lacks something without which strict programs refuse its certificates.",
-    "Have the certificate issued again with what the reason names.",
+    "The certificate of a CA lacks an extension or a value, and strict programs therefore refuse the certificates of this CA.",
+    "Have the certificate of the CA issued again; the reason says what it lacks.",
     "configure/authorities.md"
   ],
   local_ca_requested_validity_discarded: [
-    "The dates that an order asked for leave no lifetime, so the certificate has that of its kind.",
-    "Nothing has to be done, unless the client needs its dates; then look at its clock, and at `validity` of the kind.",
+    "The dates that an order asked for leave no lifetime, so the certificate has the lifetime of its kind.",
+    "If the client needs these dates, check its clock, and `validity` of the kind; otherwise do nothing.",
     "configure/kinds.md"
   ],
   local_ca_issuer_expired: [
-    "A CA, or a certificate above it, has ended, so it signs nothing more.",
+    "A CA, or a certificate above it, has expired, so the CA signs nothing any more.",
     "Replace the CA with `acme-svc ca rotate`.",
     "operate/runbooks/ca-ends.md"
   ],
   local_ca_lint_failed: [
-    "A certificate that the service has built fails its own check, and no client gets it.",
+    "A certificate that the service has made fails the service's own checks, so no client gets it.",
     "Look at the check and at the kind of certificate; if the kind is right, report this to the authors of the service.",
     "operate/runbooks/issuance-fails.md"
   ],
   local_ca_leaf_discarded: [
-    "A certificate was signed and nobody got it, because its order had ended or another worker was faster.",
+    "A certificate was signed but discarded, because its order had ended, or another worker came first.",
     "Do nothing; the certificate never left the worker."
   ],
   local_ca_leaf_issued: "A local CA has signed a certificate.",
@@ -60,68 +60,68 @@ export const issuanceMeanings = {
   certificate_served: "A client has fetched a certificate.",
   order_extensions_not_granted: [
     "A CSR asked for extensions that the certificate does not have.",
-    "Nothing has to be done, unless the client needs them; then see which the service can grant.",
+    "If the client needs them, see in the document which extensions the service can grant; otherwise do nothing.",
     "reference/protocol.md"
   ],
   leaf_usages_differ: [
-    "A certificate has other usages than its CSR asked for.",
-    "Nothing has to be done, unless the client needs them; then change `usages` of the kind, or `unrequested` to refuse.",
+    "A certificate has other key usages than its CSR asked for.",
+    "If the client needs them, change `usages` of the kind, or set `unrequested` so that such a CSR is refused; otherwise do nothing.",
     "configure/kinds.md"
   ],
   order_finalize_bad_csr: [
-    "The signer has refused the CSR of an order, and the order has ended.",
-    "Give the error to the owner of the client, who orders again with another CSR.",
+    "The signer has refused the CSR of an order, so the order has ended.",
+    "Send the error to the owner of the client, who then has to order with another CSR.",
     "configure/signers.md"
   ],
   order_finalize_issuance_failed: [
-    "The signer gave no certificate, and the job is tried again unless the failure is final.",
+    "The signer gave no certificate; unless the failure is final, the service tries again by itself.",
     "Remove the cause that the record names.",
     "operate/runbooks/issuance-fails.md"
   ],
   order_finalize_persistence_failed: [
-    "A certificate could not be stored in its order, and the job is tried again.",
+    "A certificate could not be stored in its order; the service tries again by itself.",
     "Look at the error; most often the database does not answer.",
     "operate/runbooks/database-away.md"
   ],
   order_finalize_chain_rejected: [
-    "The chain that a signer gave fails a check of the service, and no client gets it.",
-    "Look the check up in the document, and correct the program or the upstream.",
+    "The chain that a signer gave fails a check of the service, so no client gets it.",
+    "Look up the check in the document, and correct the program or the upstream.",
     "configure/signers.md"
   ],
   order_finalize_authority_withdrawn: [
     "The account or an authorization of an order was deactivated, or the account was blocked, while its certificate was being made.",
-    "Do nothing if that was meant; otherwise let the client place a new order.",
+    "If this was intended, do nothing; otherwise let the client place a new order.",
     "reference/errors.md"
   ],
   order_finalize_issuer_compromised: [
-    "The CA that signed for an order is marked as compromised, and the order has ended.",
+    "The CA that signed for an order is marked as compromised, so the order has ended.",
     "Give the profile another CA, and let the client order again.",
     "operate/runbooks/ca-compromised.md"
   ],
   order_finalize_abandoned: [
-    "The service has given up making the certificate of an order, and the order has ended.",
+    "The service has given up making the certificate of an order, so the order has ended.",
     "`acme-svc order show ORDER_ID` prints the cause; remove it, and let the client order again.",
     "operate/runbooks/issuance-fails.md"
   ],
   certificate_orphaned: [
-    "A signer has made a certificate for an order that ended without it, and the service asks to revoke it.",
-    "Watch it with `acme-svc order orphaned`; it is over when it is revoked or stored.",
+    "A signer has made a certificate, but its order ended without the certificate. The service asks the signer to revoke it.",
+    "Watch the certificate with `acme-svc order orphaned` until it is revoked or stored.",
     "operate/runbooks/certificate-orphaned.md"
   ],
-  certificate_orphan_revoked: "A certificate that was made in vain was revoked.",
-  certificate_orphan_stored: "A certificate that seemed to be made in vain is stored with an order.",
+  certificate_orphan_revoked: "A certificate whose order ended without it was revoked.",
+  certificate_orphan_stored: "A certificate that seemed to have no order is stored with its order.",
   certificate_orphan_revoke_failed: [
-    "The signer did not revoke a certificate that was made in vain, and is asked again unless it has refused for good.",
-    "Give the program a hook `revoke`, or mend the connection to the upstream.",
+    "The signer did not revoke a certificate whose order ended without it; unless the refusal is final, the service asks again.",
+    "Give the program a hook `revoke`, or repair the connection to the upstream.",
     "operate/runbooks/certificate-orphaned.md"
   ],
   certificate_orphan_search_failed: [
-    "The service could not ask the upstream whether it has made a certificate in vain.",
-    "Mend the connection to the upstream; the service asks again for a week.",
+    "The service could not ask the upstream whether it has issued a certificate for an order that has ended.",
+    "Repair the connection to the upstream; the service asks again for a week.",
     "operate/runbooks/upstream-away.md"
   ],
   certificate_orphan_kept: [
-    "A certificate that was made in vain was not revoked, and stays valid until it ends.",
+    "A certificate whose order ended without it was not revoked, and stays valid until it expires.",
     "Revoke it at the CA by its serial number; `acme-svc order orphaned --status kept` lists such certificates.",
     "operate/runbooks/certificate-orphaned.md"
   ]

@@ -1,7 +1,7 @@
 /* What a word of the service means to an operator, and what the operator does about it. */
 
 /**
- * The meaning of a word in one sentence, the remedy in one sentence, and the page that says more, as a path below
+ * The meaning of a word and the remedy, each in one or two sentences, and the page that says more, as a path below
  * `docs`. In the sentences, commands, keys and names of records are in backticks, and words in capital letters stand
  * for values.
  */

@@ -8,32 +8,32 @@ import type { Meaning } from "./Meaning.ts"
  */
 export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meaning } = {
   malformed: [
-    "The request is not as the protocol wants it, or it asks for something that does not exist.",
-    "Read the sentence of the problem; if the client is well known, look for a proxy that changes requests.",
+    "The request does not conform to the protocol, or it asks for something that does not exist.",
+    "Read the detail of the problem; if the client works elsewhere, look for a proxy that changes requests.",
     "reference/protocol.md"
   ],
   badNonce: [
-    "The request has no nonce, or one that is used, unknown or too old.",
-    "Do nothing: clients ask again with the nonce of the answer. If they do not succeed, raise `nonce.ttl_seconds`.",
+    "The request has no nonce, or its nonce is used, unknown or too old.",
+    "Do nothing: clients send the request again with the nonce of the answer. If they never succeed, raise `nonce.ttl_seconds`.",
     "reference/protocol.md"
   ],
   unauthorized: [
-    "The account, the signature, the policy or the answer to a challenge does not give the right to do this.",
-    "Read the sentence of the problem; for a challenge, `acme-svc order show ORDER_ID` prints the cause.",
+    "The account has no right to do this, the signature is wrong, a policy forbids it, or a challenge was answered wrongly.",
+    "Read the detail of the problem; for a challenge, `acme-svc order show ORDER_ID` prints the cause.",
     "configure/challenges.md"
   ],
   accountDoesNotExist: [
     "No account has the key or the URL of the request.",
-    "Let the client register; after a restore or a change of the profile, its old account may be gone.",
+    "Let the client register again; after a restore, or for another profile, its old account does not exist.",
     "reference/protocol.md"
   ],
   badSignatureAlgorithm: [
-    "The request is signed with an algorithm that the service does not take.",
+    "The request is signed with an algorithm that the service does not accept.",
     "Let the client use one of the algorithms in the answer, or add it to `account.algorithms`.",
     "reference/protocol.md"
   ],
   badPublicKey: [
-    "The key is weak, is known to others, or has a form that is not taken.",
+    "The key is weak, is known to others, or has a form that is not accepted.",
     "Let the client make a new key.",
     "reference/protocol.md"
   ],
@@ -44,7 +44,7 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
   ],
   invalidContact: [
     "A contact of the account is no valid mail address.",
-    "Let the client correct the address that the sentence names.",
+    "Let the client correct the address that the detail of the problem names.",
     "reference/protocol.md"
   ],
   userActionRequired: [
@@ -53,17 +53,17 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
     "reference/protocol.md"
   ],
   externalAccountRequired: [
-    "The profile takes new accounts only with a credential.",
+    "The profile accepts new accounts only with a credential.",
     "Create one with `acme-svc eab create`, and give it to the owner of the client.",
     "configure/credentials.md"
   ],
   unsupportedIdentifier: [
-    "The order asks for something that is not a DNS name, which is not certified here.",
-    "Let the client order DNS names alone.",
+    "The order asks for an identifier that is not a DNS name, but only DNS names are certified here.",
+    "Let the client order only DNS names.",
     "reference/protocol.md"
   ],
   invalidProfile: [
-    "The order asks for a certificate profile, a kind of certificate, that is not offered.",
+    "The order asks for a certificate profile (a kind of certificate) that is not offered.",
     "`acme-svc kinds list` shows the kinds; let the client ask for one of them, or for none.",
     "configure/kinds.md"
   ],
@@ -74,7 +74,7 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
   ],
   compound: [
     "Several names of the order were refused, each for a reason of its own.",
-    "Read the subproblems, and look each type up here.",
+    "Read the subproblems, and look up the type of each one.",
     "reference/errors.md"
   ],
   alreadyReplaced: [
@@ -83,7 +83,7 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
     "clients/renewal.md"
   ],
   orderNotReady: [
-    "The client has handed in its CSR for an order that is not ready, was finalized before, or has expired.",
+    "The client has sent its CSR for an order that is not ready, was finalized before, or has expired.",
     "Let the client finish all authorizations first, or place a new order.",
     "reference/protocol.md"
   ],
@@ -98,18 +98,18 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
     "operate/revocation.md"
   ],
   badRevocationReason: [
-    "The reason of a revocation is not accepted, by the service or by its upstream.",
-    "Let the client revoke for another reason, or for none.",
+    "The service or its upstream does not accept the reason of a revocation.",
+    "Let the client revoke with another reason, or without a reason.",
     "operate/revocation.md"
   ],
   rateLimited: [
-    "The client has reached a limit of this service or of its upstream, and the sentence says until when.",
-    "Let the client wait for the time of `Retry-After`, or raise the key that the sentence names.",
+    "The client has reached a limit of this service or of its upstream; the detail says how long the limit lasts.",
+    "Let the client wait as long as `Retry-After` says, or raise the key that the detail names.",
     "operate/runbooks/client-loops.md"
   ],
   serverInternal: [
-    "The service could not do what was asked, for a reason that is not the client's.",
-    "Find the records with the same `request_id`, or with the id of the order, in the log.",
+    "The service could not do what was asked, and the client did not cause this.",
+    "Find the records in the log that have the same `request_id`, or the id of the order.",
     "operate/runbooks/server-errors.md"
   ],
   connection: [
@@ -118,18 +118,18 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
     "configure/challenges.md"
   ],
   dns: [
-    "A validation could not look the TXT record of a name up.",
-    "Look at the zone and at `dns.resolver`; `acme-svc order show ORDER_ID` prints the cause.",
+    "A validation could not look up the TXT record of a name.",
+    "Check the zone and `dns.resolver`; `acme-svc order show ORDER_ID` prints the cause.",
     "configure/challenges.md"
   ],
   incorrectResponse: [
-    "A validation has found a TXT record or a certificate, and not the right one.",
-    "Let the client wait until all servers of the zone have the record, and order again.",
+    "A validation has found a TXT record or a certificate, but not the right one.",
+    "For dns-01, wait until all servers of the zone have the record; for tls-alpn-01, make sure that the client itself answers. Then let it order again.",
     "configure/challenges.md"
   ],
   tls: [
-    "A host did not speak the protocol of tls-alpn-01 at its port.",
-    "See that the client answers there itself, and that no proxy ends TLS before it.",
+    "The host of a name did not speak the protocol of tls-alpn-01 at its port.",
+    "Make sure that the client itself answers there, and that no proxy in front of it terminates TLS.",
     "configure/challenges.md"
   ],
   caa: [

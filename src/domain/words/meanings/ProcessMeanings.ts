@@ -4,13 +4,13 @@ import type { SomeMeanings } from "./EventMeaning.ts"
 export const processMeanings = {
   server_config_loaded: "The process has read its configuration from the file and from the environment.",
   server_config_file_absent: [
-    "The configuration file that a variable names does not exist, so every key has its default or its variable.",
+    "The configuration file that a variable names does not exist, so every key has its default, or the value of its environment variable.",
     "Write the file, or correct the variable `ACME_SVC_CONFIG`; `acme-svc config show` prints what is in force.",
     "reference/configuration.md"
   ],
   server_config_file_permissive: [
-    "The configuration file has a secret in it, and other users of this host can read the file.",
-    "Take the rights of others away with `chmod 0600`, and change the secret if others may have read it.",
+    "The configuration file contains a secret, but other users of this host can read the file.",
+    "Remove the rights of other users with `chmod 0600`, and change the secret if others may have read it.",
     "operate/hardening.md"
   ],
   server_config_fault_ignored: [
@@ -20,30 +20,30 @@ export const processMeanings = {
   ],
   server_logging_key_unused: [
     "A key of the log has no effect, because another key that it needs is off.",
-    "Remove the key, or turn `logging.json_format` on.",
+    "Remove the key, or set `logging.json_format` to true.",
     "reference/configuration.md"
   ],
-  server_listening: "The listener for ACME clients takes connections.",
+  server_listening: "The listener for ACME clients accepts connections.",
   server_listener_stopped: "A reload has closed a listener that the new configuration does not have.",
   server_role_no_worker: [
     "This process runs no jobs, because it does not have the role worker.",
-    "Look with `acme-svc worker list` whether another process has the role; without one no certificate is issued.",
+    "Check with `acme-svc worker list` whether another process has the role; without such a process no certificate is issued.",
     "operate/runbooks/no-worker.md"
   ],
   server_config_reloaded: "The process has read its configuration again, and serves the new one.",
   server_config_reload_refused: [
-    "The new configuration has a fault, and the process continues with the old one.",
+    "The new configuration has a fault, so the process continues with the old one.",
     "Correct what the record names, try it with `acme-svc config check`, and reload once more.",
     "operate/service.md"
   ],
   server_config_reload_failed: [
-    "The host did not let the process serve the new configuration, and the process continues with the old one.",
+    "The host did not let the process serve the new configuration, so the process continues with the old one.",
     "Remove the cause that the record names, such as a port that is taken, and reload once more.",
     "operate/service.md"
   ],
   server_logging_filter_overridden: [
     "`logging.filter` has no effect, because `--log-level` or the variable `RUST_LOG` overrides it.",
-    "Start the process without the flag or the variable if the key is to decide.",
+    "If the key should decide, start the process without the flag and the variable.",
     "operate/monitor.md"
   ],
   server_reload_supervisor_gone: [
@@ -55,7 +55,7 @@ export const processMeanings = {
     "End the other program at that address, or change `server.bind_address`.",
     "operate/runbooks/process-gone.md"
   ],
-  metrics_listening: "The listener for metrics takes connections.",
+  metrics_listening: "The listener for metrics accepts connections.",
   metrics_config_invalid: [
     "The listener for metrics has the address of another listener.",
     "Give `metrics.bind_address` a port of its own.",
@@ -63,7 +63,7 @@ export const processMeanings = {
   ],
   metrics_sample_failed: [
     "A gauge could not be read for a scrape, so the answer does not have it.",
-    "Look at the error; if reads take too long, see whether the database is slow.",
+    "Look at the error; if reads take too long, check whether the database is slow.",
     "reference/metrics.md"
   ],
   metrics_socket_bind_failed: [
@@ -76,7 +76,7 @@ export const processMeanings = {
     "Give `publish.bind_address` a port of its own.",
     "reference/configuration.md"
   ],
-  publish_listening: "The listener that publishes lists and certificates takes connections.",
+  publish_listening: "The listener that publishes lists and certificates accepts connections.",
   publish_socket_bind_failed: [
     "The listener that publishes lists cannot listen at its address.",
     "End the other program at that address, or change `publish.bind_address`.",
@@ -93,29 +93,29 @@ export const processMeanings = {
     "operate/runbooks/server-errors.md"
   ],
   server_loop_given_up: [
-    "Work in the background that the process needs has ended again and again, so the process exits.",
+    "Work in the background that the process needs has ended several times, so the process exits.",
     "Let the supervisor start the process again, and report the records `server_loop_failed` before this one.",
     "operate/runbooks/server-errors.md"
   ],
   server_log_gap: [
-    "The output of the log did not take some records, and the record says how many are lost.",
-    "Make room where the log is written, or mend the program that reads it.",
+    "Some records could not be written to the log and are lost; this record says how many.",
+    "Make room where the log is written, or repair the program that reads the log.",
     "operate/monitor.md"
   ],
   server_clock_skewed: [
-    "The clock of this process differs by two seconds or more from that of the database server or of another process.",
+    "The clock of this process and that of the database server, or of another process, differ by two seconds or more.",
     "Synchronise the clocks of both hosts; the dates in certificates come from the clock of the worker.",
     "operate/jobs.md"
   ],
   server_clock_stepped: [
     "The clock of this host was set while the process ran.",
-    "Look at the time service of the host; the process has moved due jobs to the new time by itself.",
+    "Check the time service of the host; the process has moved due jobs to the new time by itself.",
     "operate/jobs.md"
   ],
   server_processes_supervised:
     "The parent process has read how many processes it runs, and how many connections they open.",
   server_processes_exceed_cores: [
-    "There are more processes than cores, which makes nothing faster.",
+    "There are more processes than cores; the additional processes make nothing faster.",
     "Lower `server.processes` to the number of cores.",
     "operate/sizing.md"
   ],
@@ -123,15 +123,15 @@ export const processMeanings = {
   server_process_ready: "A process that the parent has started serves now.",
   server_process_ended: [
     "A process has ended, and the parent starts another one after the wait in the record.",
-    "Look in the log of that process for `server_fatal_error`; for a signal, ask the host who sent it.",
+    "Look for `server_fatal_error` in the log of that process; if a signal ended it, find out in the log of the host who sent the signal.",
     "operate/runbooks/process-gone.md"
   ],
-  server_shutdown_started: "The process has begun to end, and takes no new connections.",
+  server_shutdown_started: "The process has begun to end, and accepts no new connections.",
   server_shutdown_completed: "The process has answered its requests, has released its jobs, and ends.",
   profile_mounted: "A profile is served from now on.",
   profile_unmounted: [
-    "A reload has taken a profile away, and its URL answers 404.",
-    "Nothing has to be done if that was meant; otherwise write the profile into the file again, and reload.",
+    "A reload has removed a profile, so its URLs answer 404.",
+    "If this was intended, do nothing; otherwise write the profile into the file again, and reload.",
     "configure/profiles.md"
   ],
   profile_degraded: [
@@ -153,23 +153,23 @@ export const processMeanings = {
   proxy_configured: "The service sends its requests to other hosts through a proxy.",
   tls_disabled: [
     "The listener for ACME clients speaks HTTP without TLS.",
-    "Turn `server.tls.enabled` on, unless a proxy on this host does TLS.",
+    "Set `server.tls.enabled` to true, unless a proxy on this host terminates TLS.",
     "operate/hardening.md"
   ],
   tls_base_url_mismatch: [
-    "The base URL says https and the listener speaks HTTP, or the other way round.",
+    "The base URL begins with https, but the listener speaks HTTP without TLS, or the other way round.",
     "Correct the key that the record names, or add the proxy in front to `filter.trusted_proxies`.",
     "operate/monitor.md"
   ],
   tls_key_permissive: [
     "Other users of this host can read the key of a listener.",
-    "Take the rights of others away with `chmod 0600`, and replace the pair if others may have read the key.",
+    "Remove the rights of other users with `chmod 0600`, and replace the key and certificate if others may have read the key.",
     "operate/hardening.md"
   ],
   tls_pair_generated: "The service has made a certificate with its key for a listener.",
   tls_pair_renewal_announced: [
-    "The service will serve its own new certificate of a listener from the time in the record.",
-    "Give the new file to the clients that trust the old certificate before that time.",
+    "The service has made the next certificate of a listener, and serves it from the time in the record.",
+    "Before that time, give the new file to the clients that trust the old certificate.",
     "operate/service.md"
   ],
   tls_pair_renewal_failed: [
@@ -180,28 +180,28 @@ export const processMeanings = {
   tls_pair_renewed: "The service has replaced its own certificate of a listener.",
   tls_certificate_loaded: "A listener serves the certificate that the record names.",
   tls_certificate_expiring: [
-    "The certificate of a listener ends soon, and the service does not renew it, because it is yours.",
-    "Replace the files of the pair, and let the process reload.",
+    "The certificate of a listener expires soon. The service does not renew it, because the service has not made it.",
+    "Replace the files of the key and the certificate, and reload the configuration.",
     "operate/runbooks/listener-certificate.md"
   ],
   tls_handshake_failed: [
-    "A client has connected, and the TLS handshake has failed.",
+    "A client has connected, but the TLS handshake has failed.",
     "If clients complain, look at the error: most often they do not trust the certificate, or do not speak TLS.",
     "clients/trust.md"
   ],
   tls_handshake_timeout: [
-    "A client has connected, and did not finish the TLS handshake in time.",
+    "A client has connected, but did not finish the TLS handshake in time.",
     "If clients complain about a slow network, raise `server.tls.handshake_timeout_ms`.",
     "reference/configuration.md"
   ],
   trace_export_failed: [
-    "The collector did not take some spans, and they are lost; nothing else is.",
-    "Look whether the collector at `tracing.endpoint` runs and answers.",
+    "The collector did not accept some spans, so they are lost; nothing else is lost.",
+    "Check whether the collector at `tracing.endpoint` runs and answers.",
     "operate/monitor.md"
   ],
   trace_spans_dropped: [
-    "There were more spans than the collector took, and some of them are lost.",
-    "Look at the collector, or lower `tracing.sample_percent`.",
+    "There were more spans than the collector accepted, so some of them are lost.",
+    "Make the collector faster, or lower `tracing.sample_percent`.",
     "operate/monitor.md"
   ],
   span_opened: "A request or a job has begun.",

@@ -8,49 +8,48 @@ export const requestMeanings = {
     "operate/debugging.md"
   ],
   request_refused: [
-    "A client got a problem document; the reason is the failure, and the detail is the sentence that the client got.",
-    "Look the reason up in the document if the client's owner asks why.",
+    "A client got a problem document: the reason names the failure, and the detail is the sentence that the client got.",
+    "If the owner of the client asks for the reason, look it up in the document.",
     "reference/errors.md"
   ],
   request_rate_limited: [
-    "A limit of the configuration refuses a client until a later time.",
+    "A client has reached a limit of the configuration, and is refused until a later time.",
     "Find the client that asks too often, or raise the limit of `[limits]` that the record names.",
     "operate/runbooks/client-loops.md"
   ],
   request_shed: [
-    "There was no room for a request, and the client got 503.",
-    "Find what makes the service slow, or raise `server.max_concurrent_requests`.",
+    "The service had too many requests at once, so a client got 503.",
+    "Find out what makes the service slow, or raise `server.max_concurrent_requests`.",
     "operate/runbooks/overload.md"
   ],
   request_pipeline_cut: [
     "A client sent many requests on one connection without waiting for answers, and the connection was closed.",
-    "Find the program at that address if it is yours, and let it wait for each answer."
+    "If the program at the address in the record is yours, make it wait for each answer."
   ],
   request_deadline_exceeded: [
-    "A request took longer than it may, and the client got 503.",
-    "Find what was slow, or raise `server.request_timeout_ms`.",
+    "A request took longer than `server.request_timeout_ms`, so the client got 503.",
+    "Find out what was slow, or raise `server.request_timeout_ms`.",
     "operate/runbooks/overload.md"
   ],
   request_handler_panicked: [
     "A defect of this program, or of a template of yours, has ended a request, and its sender got 500.",
-    "If the error names a template, correct that; otherwise report the record to the authors of the service.",
+    "If the error names a template, correct the template; otherwise report the record to the authors of the service.",
     "operate/runbooks/server-errors.md"
   ],
-  request_id_header_invalid:
-    "A sender named its request by an `x-request-id` that cannot be used, so the request got a new id.",
+  request_id_header_invalid: "A request had an `x-request-id` that cannot be used, so the request got a new id.",
   server_connection_refused: [
     "A listener has too many connections, or too many from one address, and has closed a new one.",
     "Find the address in the record; if it is a proxy of yours, add it to `filter.trusted_proxies`.",
     "operate/runbooks/overload.md"
   ],
   server_proxy_untrusted: [
-    "A host that is not a trusted proxy names the addresses of many clients, and the service ignores them.",
+    "A host that is not a trusted proxy sends the addresses of many clients in its headers, but the service ignores them.",
     "If the host is a proxy of yours, add it to `filter.trusted_proxies`.",
     "configure/policy.md"
   ],
   jws_rejected: [
-    "A request is not a signed request as the protocol wants it.",
-    "Look at the reason; the client is broken, or something between changes its requests.",
+    "A request is not signed in the way that the protocol requires.",
+    "Look at the reason: the client has a fault, or a proxy in between changes its requests.",
     "reference/protocol.md"
   ],
   jws_signature_invalid: [
@@ -72,14 +71,14 @@ export const requestMeanings = {
     "reference/protocol.md"
   ],
   account_request_refused: [
-    "A client sent a request for an account that is deactivated or revoked, or wanted to order for one that is blocked.",
-    "If the client is to get certificates, let it register a new account; if an operator has blocked the account, run `acme-svc account unblock ID`.",
+    "A client used an account that is deactivated or revoked, or wanted to order with a blocked account.",
+    "If the client should get certificates, let it register a new account, or unblock its account with `acme-svc account unblock ID`.",
     "configure/policy.md"
   ],
   account_created: "A client has registered an account.",
   account_found: "A client has asked for its account, and got it.",
   account_key_refused: [
-    "A client wanted to register a key that must not be used, such as a weak or a known one.",
+    "A client wanted to register a key that must not be used, such as a weak key or one that others know.",
     "Let the client make a new key.",
     "reference/protocol.md"
   ],
@@ -88,7 +87,7 @@ export const requestMeanings = {
   eab_verified: "A client has proven a credential for its account.",
   eab_rejected: [
     "The credential that a client gave for its new account was refused.",
-    "Look the reason up in the document; `acme-svc eab show KID` shows the credential.",
+    "Look up the reason in the document; `acme-svc eab show KID` shows the credential.",
     "configure/credentials.md"
   ]
 } as const satisfies SomeMeanings

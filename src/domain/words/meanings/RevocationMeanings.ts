@@ -3,7 +3,7 @@ import type { SomeMeanings } from "./EventMeaning.ts"
 /** The events of revocation, of revocation lists, and of campaigns. */
 export const revocationMeanings = {
   key_burnt: [
-    "A certificate was revoked because others know its key, and no certificate is issued for that key any more.",
+    "A certificate was revoked because others know its key. The service issues no certificate for this key any more.",
     "Tell the owner of the client to make a new key.",
     "operate/runbooks/revoke-by-serial.md"
   ],
@@ -15,29 +15,29 @@ export const revocationMeanings = {
   certificate_revoked: "A certificate was revoked.",
   certificate_revoke_queued: "A job asks the signer to revoke a certificate.",
   certificate_revoke_signer_failed: [
-    "The signer did not revoke a certificate, and is asked again unless it has refused for good.",
+    "The signer did not revoke a certificate; unless the refusal is final, the service asks again.",
     "Remove the cause that the record names; `acme-svc jobs show JOB_ID` says when the next attempt is.",
     "operate/revocation.md"
   ],
   certificate_revoke_abandoned: [
-    "The service has given up asking the signer to revoke a certificate, and the certificate is valid.",
+    "The service has given up asking the signer to revoke a certificate, so the certificate is still valid.",
     "Remove the cause that the record names, and run `acme-svc order revoke ORDER_ID`.",
     "operate/revocation.md"
   ],
   certificate_revoke_rejected: [
     "A request to revoke a certificate was refused.",
-    "Look at the reason, the problem type; if the certificate must be revoked, run `acme-svc cert revoke SERIAL`.",
+    "Look at the reason, which is the problem type; if the certificate must be revoked, run `acme-svc cert revoke SERIAL`.",
     "operate/revocation.md"
   ],
   local_ca_issuer_mismatch: [
     "A certificate cannot be revoked, because the CA that signed it has no revocation list here.",
-    "Give a profile that CA again, or wait for its first list: `acme-svc crl list`.",
+    "Give this CA to a profile again, or wait until `acme-svc crl list` shows its first list.",
     "operate/revocation.md"
   ],
   local_ca_crl_republished: "A CA has signed a new revocation list.",
-  local_ca_crl_pruned: "Certificates that have ended were taken off a revocation list.",
+  local_ca_crl_pruned: "Certificates that have expired were removed from a revocation list.",
   local_ca_crl_prune_failed: [
-    "Certificates that have ended could not be taken off a revocation list, and the sweep is tried again by itself.",
+    "Certificates that have expired could not be removed from a revocation list; the service tries again by itself.",
     "Look at the error; most often the database does not answer.",
     "operate/runbooks/database-away.md"
   ],
@@ -49,7 +49,7 @@ export const revocationMeanings = {
   local_ca_crl_exported: "The files of a revocation list are up to date again.",
   local_ca_crl_export_failed: [
     "A worker could not write the files of a revocation list; the list itself is served.",
-    "Make the folder of `signer.local_ca.crl_path` writable, or make room on its disk; it is tried every half minute.",
+    "Make the folder of `signer.local_ca.crl_path` writable, or make room on its disk; the worker tries again every half minute.",
     "operate/revocation.md"
   ],
   local_ca_crl_not_stored: [
@@ -62,32 +62,33 @@ export const revocationMeanings = {
     "operate/runbooks/revocation-list-due.md"
   ],
   local_ca_crl_went_back: [
-    "The database has an older revocation list than this process serves, and the process serves the newer one.",
+    "The database has an older revocation list than this process, and the process continues to serve the newer one.",
     "Find out why the database went back; the service stores the revocations of the newer list again.",
     "operate/runbooks/restore.md"
   ],
   local_ca_revocations_restored: [
-    "The database lacked revocations that a list contains, and the service has made them again.",
+    "The database lacked revocations that a list contains, so the service has stored them again.",
     "Find out why the database went back to an older state.",
     "operate/runbooks/restore.md"
   ],
-  local_ca_ledger_imported: "A CA without a list in the database has got the entries of its file.",
+  local_ca_ledger_imported:
+    "A CA had no list in the database, so the service has read the entries from the file of its list.",
   local_ca_orphaned_crl: [
-    "A CA has revoked certificates, and no profile names the CA, so nobody signs its list.",
-    "Give the CA a profile again until its revoked certificates have ended.",
+    "A CA has revoked certificates, but no profile names the CA, so nobody signs its list.",
+    "Give the CA to a profile again, until its revoked certificates have expired.",
     "configure/rotation.md"
   ],
 
   campaign_filled: "The service has found all certificates of a campaign.",
-  campaign_finished: "Every certificate of a campaign is replaced, is revoked or has ended.",
+  campaign_finished: "Every certificate of a campaign was replaced or revoked, or has expired.",
   campaign_revoked: [
     "A campaign has revoked certificates that were not replaced in time, as an operator has confirmed.",
-    "For those that failed, see the records before; `acme-svc campaign show ID` counts what remains.",
+    "The records before this one name the revocations that failed; `acme-svc campaign show ID` counts the certificates that remain.",
     "configure/campaigns.md"
   ],
   campaign_reminders_queued: "Mails about a campaign go to the contacts of accounts.",
   campaign_round_failed: [
-    "The service could not continue its campaigns, and tries again by itself.",
+    "The service could not continue its campaigns; it tries again by itself.",
     "Look at the error; most often the database does not answer.",
     "operate/runbooks/database-away.md"
   ]

@@ -4,13 +4,13 @@ import type { SomeMeanings } from "./EventMeaning.ts"
 export const upstreamMeanings = {
   signer_relay_eab_secret_in_config: [
     "The configuration still has the key of the credential for the upstream, which only the registration needs.",
-    "Empty `signer.relay.eab.hmac_key` once the account is registered.",
+    "Remove `signer.relay.eab.hmac_key` when the account is registered.",
     "configure/signers.md"
   ],
   upstream_registered: "A relay has registered its account at the upstream.",
   upstream_account_key_permissive: [
     "Other users of this host can read the key of the account at the upstream.",
-    "Take the rights of others away, and replace the key with `acme-svc upstream rollover` if others may have read it.",
+    "Remove the rights of other users with `chmod 0600`, and replace the key with `acme-svc upstream rollover` if others may have read it.",
     "configure/signers.md"
   ],
   upstream_account_reused: "A relay uses the account at the upstream that it had registered before.",
@@ -20,41 +20,41 @@ export const upstreamMeanings = {
     "operate/runbooks/upstream-away.md"
   ],
   upstream_order_lost: [
-    "A relay does not know whether its upstream has opened an order, and opens one more.",
-    "Nothing has to be done; the first order, if there is one, expires unused.",
+    "A relay does not know whether its upstream has made an order, so it orders again.",
+    "Do nothing; if there is a first order, it expires unused.",
     "configure/signers.md"
   ],
   upstream_replaces_refused: [
-    "The upstream does not accept which certificate an order replaces, and the relay has ordered without that.",
-    "Nothing has to be done, unless the upstream limits orders that replace nothing.",
+    "The upstream does not accept the certificate that an order replaces, so the relay has ordered without naming it.",
+    "Do nothing, unless the upstream limits orders that replace no certificate.",
     "clients/renewal.md"
   ],
   upstream_record_left: [
     "A relay could not remove its TXT record from a zone after the validation.",
-    "Remove the record that the name in the record has, and let the server of the zone accept deletions.",
+    "Remove the TXT record at the name that this record gives, and permit the relay to delete records in the zone.",
     "configure/signers.md"
   ],
-  upstream_bad_nonce_retry: "The upstream did not take a nonce, and the relay has asked again with another one.",
+  upstream_bad_nonce_retry: "The upstream did not accept a nonce, so the relay has asked again with another one.",
   upstream_relay_succeeded: "A relay has got a certificate from its upstream.",
   upstream_relay_failed: [
-    "A relay has got no certificate from its upstream, and the job is tried again unless the failure is final.",
+    "A relay has got no certificate from its upstream; unless the failure is final, the service tries again by itself.",
     "Look at the error; `acme-svc upstream order show ORDER_ID` shows what the upstream says.",
     "operate/runbooks/upstream-away.md"
   ],
   http_01_responder_mounted: "The listener answers the challenges that the upstream of a relay validates.",
   http_01_token_store_failed: [
-    "The token for a validation by the upstream could not be stored, and the job is tried again.",
+    "The token for a validation by the upstream could not be stored; the service tries again by itself.",
     "Look at the error; most often the database does not answer.",
     "operate/runbooks/database-away.md"
   ],
   signer_script_failed: [
     "The program that signs has failed, or has printed something that cannot be used.",
-    "Look at the error and the output, and mend the program of `signer.custom.script_path`.",
+    "Look at the error and the output, and correct the program of `signer.custom.script_path`.",
     "configure/signers.md"
   ],
   signer_script_timeout: [
     "The program that signs did not end in time, and was killed.",
-    "Find out for what the program waits, or raise `signer.custom.timeout_ms`.",
+    "Find out what the program waits for, or raise `signer.custom.timeout_ms`.",
     "operate/runbooks/script-hangs.md"
   ]
 } as const satisfies SomeMeanings

@@ -171,10 +171,10 @@ const wayOut = (error: UpstreamFailed, profile: string, credential: UpstreamCred
   if (error._tag !== "UpstreamRefused") return ""
   const command = `acme-svc upstream register --profile ${profile} --eab-kid KID`
   if (credential !== undefined) {
-    return `; it was given the credential ${credential.kid} of signer.relay.eab: if that is what it refuses, mend signer.relay.eab.hmac_key and signer.relay.eab.kid, or give another to \`${command}\``
+    return `; the service sent the credential ${credential.kid} of signer.relay.eab: if the upstream refuses this credential, correct signer.relay.eab.hmac_key and signer.relay.eab.kid, or give another credential to \`${command}\``
   }
   return error.type === "externalAccountRequired"
-    ? `; it wants a credential: give it to \`${command}\`, or set signer.relay.eab`
+    ? `; the upstream requires a credential: give it to \`${command}\`, or set signer.relay.eab`
     : ""
 }
 

@@ -97,7 +97,7 @@ describe("the account of a relay", () => {
         const [paths, says] of [
           [
             { "/account": [refusal("externalAccountRequired")] },
-            /^signer\.relay\.directory_url: .* no account: no; it wants a credential: .*`acme-svc upstream register --profile web .*signer\.relay\.eab\.$/
+            /^signer\.relay\.directory_url: .* no account: no; the upstream requires a credential: .*`acme-svc upstream register --profile web .*signer\.relay\.eab\.$/
           ],
           [
             { "/account": [{ status: 503 }] },
