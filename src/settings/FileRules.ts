@@ -116,8 +116,8 @@ const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
 }
 
 /**
- * Finds the key that names the same file as the key of the audit chain. Whoever has the key of a CA could otherwise also
- * write the trail again.
+ * Finds the key that names the same file as the key of the audit chain. If the audit chain used the key of a CA,
+ * everybody with that key could forge the trail.
  */
 const chainKeyFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const files = writtenBy(subject)

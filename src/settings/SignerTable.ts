@@ -152,7 +152,7 @@ const other = Schema.Struct({
   state: word(
     "retired",
     { offered: otherStates },
-    "A retired CA signs no certificates, but its revocation list until its last certificate ends. A waiting CA signs its list, and issues from the time in from."
+    "A retired CA signs only its revocation list, until its last certificate has expired. A waiting CA signs only its list at first, and issues certificates from the time in from."
   ),
   from: text(
     "",

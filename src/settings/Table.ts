@@ -76,7 +76,7 @@ const order = Schema.Struct({
 const renewal = Schema.Struct({
   spread: flag(
     false,
-    "Renewal information asks clients to renew in the hour in which the fewest others do, between two thirds and three quarters of the life of a certificate. Otherwise in all of that time."
+    "If true, renewal information asks each client to renew in the hour in which the fewest other clients do, between two thirds and three quarters of the life of its certificate. If false, it offers all of this time."
   )
 })
 
