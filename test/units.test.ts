@@ -296,7 +296,7 @@ describe("acme-svc-acme@.service", () => {
 describe("acme-svc, the command for root", () => {
   /**
    * Returns a function that runs the host's command `acme-svc` in a directory. The command differs from the real one
-   * only in that it does not change to the user of the service, which a test may not do.
+   * only in that it does not change to the user of the service, which a test has no right to do.
    */
   const commandOn = (host: Host, cwd: string) => {
     const bin = join(host.etc, "bin")

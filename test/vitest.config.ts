@@ -20,8 +20,8 @@ const project = (name: string, files: { readonly include: Array<string>; readonl
     ...files,
     setupFiles: [support("setup.ts")],
     provide: { everyDatabase: isFull || name === "store" },
-    // Only a test that hangs reaches these limits. The time of a test depends on the load of the machine and on the
-    // requested extent.
+    // Only a test that hangs reaches these limits. The time of a test depends on the load of the machine, and on
+    // whether the run is full.
     testTimeout: process.env["FUZZ_RUNS"] === undefined ? 600_000 : 0,
     hookTimeout: 600_000
   }

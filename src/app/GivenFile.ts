@@ -6,7 +6,7 @@ import { Host } from "./Host.ts"
 
 /**
  * Reads a file that a flag names. If the name is `-`, reads a line of standard input. In this way, the program can get
- * the content of a file that its user may not open.
+ * the content of a file that its user has no right to open.
  */
 export const readGiven = (path: string, mostOctets?: number): Effect.Effect<ReadFile, FileUnusable, Host> =>
   path === "-"

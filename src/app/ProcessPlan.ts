@@ -34,8 +34,8 @@ export const tasksOf = (
 }
 
 /**
- * Logs how many connections to the database the processes may have together, and warns if more of them serve clients
- * than there are cores.
+ * Logs how many connections to the database all processes together may have. Warns if more processes serve clients than
+ * the host has cores.
  */
 export const adviseOfProcesses = (
   tasks: ReadonlyArray<Task>,

@@ -97,7 +97,7 @@ export const createOperator = (config: Config) =>
 
 /**
  * Creates the missing accounts of relays at their upstreams. Returns a line for each account. This is the last step,
- * because an upstream may not answer, or may require a credential first.
+ * because an upstream might not answer, or might require a credential first.
  */
 export const createAccounts = (
   config: Config

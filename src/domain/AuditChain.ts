@@ -61,7 +61,10 @@ const packLeaves = (leaves: ReadonlyArray<Leaf>): Buffer => {
   return packed
 }
 
-/** Reads leaves from their stored form. Octets after the last whole leaf are ignored: the hash of the link tells. */
+/**
+ * Reads leaves from their stored form. Octets after the last whole leaf are ignored: the hash of the link shows whether
+ * any were added.
+ */
 export const unpackLeaves = (octets: Uint8Array): ReadonlyArray<Leaf> => {
   const packed = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
   return Array.from({ length: Math.floor(packed.length / leafOctets) }, (_, index) => {

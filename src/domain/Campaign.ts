@@ -119,8 +119,8 @@ const digits = 12
 const placeOf = (certId: string): number => Number.parseInt(sha256(certId).slice(0, digits), 16) / 16 ** digits
 
 /**
- * Returns the window in which a certificate is to be renewed, in epoch seconds. Windows last an hour, or as long as the
- * span if that is shorter. All of them lie within the span.
+ * Returns the window in which a client should renew a certificate, in epoch seconds. Windows last an hour, or as long
+ * as the span if that is shorter. All of them lie within the span.
  */
 export const windowFor = (
   { begunAt, spanSeconds }: { readonly begunAt: number; readonly spanSeconds: number },

@@ -74,8 +74,8 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
   it("do not block connected clients if 5000 of them are idle", async () => {
     const idle: Array<Raw> = []
     const flood = async () => {
-      // The connections come in waves, each of which is accepted before the next begins, because connections that
-      // overflow the kernel's queue are never closed.
+      // Connections that overflow the kernel's queue would never be closed. So they come in waves, and each wave is
+      // accepted before the next begins.
       for (let wave = 0; wave < 50; wave++) {
         const more = Array.from({ length: 100 }, () => open(ground.server.port))
         await Promise.all(more.map(({ socket }) => new Promise((done) => socket.once("connect", done))))

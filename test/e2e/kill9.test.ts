@@ -29,7 +29,7 @@ const settleMs = 120_000
 interface Ledger {
   readonly name: string
   readonly session: AcmeSession
-  /** Whether newOrder was answered with 201. From then on the order may not be lost. */
+  /** The URL of the order, which newOrder has answered with 201. From then on the order must not be lost. */
   readonly url: string
   readonly body: OrderBody
   /** Whether finalize was answered with 200. */

@@ -222,7 +222,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(held, /HTTP\/1\.1 400 /)
     assert.strictEqual(await statusOf(`http://127.0.0.1:${port}/health`), 200)
     const old = () => statusOf(`http://127.0.0.1:${first.port}/health`).then(String, String)
-    // The end of a connection that was kept open may not have arrived yet.
+    // The end of a connection that was kept open might not have arrived yet.
     await vi.waitFor(async () => assert.match(await old(), /ECONNREFUSED/), { timeout: patienceMs, interval: 50 })
     const listening = await ground.server.waitForEvent("server_listening", {
       where: ({ fields }) => fields["address"] === `127.0.0.1:${port}`

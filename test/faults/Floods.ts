@@ -10,13 +10,13 @@ import { siteOn, under } from "./Stage.ts"
 
 /**
  * The number of connections in a wave. Each wave is accepted before the next begins, because connections that overflow
- * the kernel's queue are never closed.
+ * the kernel's queue would never be closed.
  */
 const waveSize = 100
 
 /**
- * Returns whether a connection sends one request and stays open, as that of a client with a further request does. This
- * is one in five, and the others send nothing.
+ * Returns whether a connection sends one request and then stays open, as if its client had another request. One
+ * connection in five does so, and the others send nothing.
  */
 const isKept = (index: number): boolean => index % 5 === 0
 

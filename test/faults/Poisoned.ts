@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs"
 import { registerHooks } from "node:module"
 
 /*
- * This module is loaded before the sources of a service whose background work is to fail. A loop ends with a defect as
- * soon as a file with the name of the loop is in the folder ACME_TEST_POISON. The file is then removed unless it
- * contains "always". ACME_TEST_POISON_END is the number of failures in a row after which the process ends.
+ * This module makes background work of a service fail. It is loaded before the sources of the service. A loop ends with
+ * a defect as soon as a file with the name of the loop is in the folder ACME_TEST_POISON. The file is then removed
+ * unless it contains "always". ACME_TEST_POISON_END is the number of failures in a row after which the process ends.
  */
 
 const poisoned = `

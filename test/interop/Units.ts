@@ -7,8 +7,8 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * Checks the units of deploy/systemd by systemd's own programs and by the kernel. systemd starts nothing, because it
- * may not be running.
+ * Checks the units of deploy/systemd by systemd's own programs and by the kernel. systemd does not have to be running,
+ * so no unit is started by it.
  */
 
 const repository = resolve(import.meta.dirname, "../..")

@@ -79,7 +79,7 @@ describe.each(databases)("a bulk deletion that is killed, on $name", (backend) =
     rows: 1100,
     make: Effect.suspend(() =>
       Effect.andThen(
-        // Rows of the trail can be deleted only by their age, and the previous run may not have deleted all of them.
+        // Rows of the trail can be deleted only by their age, and the previous run might not have deleted all of them.
         Effect.orDie(auditTrail.cleanup(operator, 10)),
         sql(
           `INSERT INTO audit_log (created_at, event, outcome, actor_kind)

@@ -12,10 +12,7 @@ export interface Certified {
   readonly serial: string
 }
 
-/**
- * Gets a certificate with npm's acme-client from a service that runs in this world, and checks the certificate with
- * `openssl verify`.
- */
+/** Gets a certificate from a service with npm's acme-client, and checks the certificate with `openssl verify`. */
 export const certify = async (
   baseUrl: string,
   { responder }: Pick<World, "responder">,

@@ -13,8 +13,8 @@ import { read, written } from "./Recording.ts"
 import { playGroup, withTemplate } from "./Stage.ts"
 
 /*
- * `npm run replay` sends the requests that an earlier build got to the surfaces of operators, and prints the
- * differences between the answers.
+ * `npm run replay` sends recorded requests to the surfaces of operators. An earlier build has answered the same
+ * requests, and the differences between its answers and the present ones are printed.
  */
 
 const folder = join(import.meta.dirname, "recordings")

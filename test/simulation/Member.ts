@@ -78,8 +78,8 @@ export interface Member {
   /** Returns the configuration with which the process answers new requests. */
   readonly config: () => Config
   /**
-   * Reads the next configuration as SIGHUP does. Requests that have begun keep the former one. `isUsed` is called if
-   * there are any.
+   * Reads the next configuration as SIGHUP does. Requests that have begun keep the former configuration. If there are
+   * such requests, `isUsed` is called.
    */
   readonly reload: (isUsed: () => void) => void
   /** Ends the process as SIGTERM does. */

@@ -36,7 +36,7 @@ export const makeSmallDisk = (megabytes: number): SmallDisk => {
     if (!isMounted) return
     isMounted = false
     process.off("exit", remove)
-    // This is a lazy unmount, because a killed process may not have ended yet.
+    // This is a lazy unmount, because a killed process might not have ended yet.
     execFileSync("umount", ["--lazy", directory], { stdio: "pipe" })
     rmSync(directory, { recursive: true, force: true })
   }

@@ -111,7 +111,7 @@ export const countCalls = async (inspector: string) => {
   /**
    * Returns the functions that run for an operation, which are called more often in an interval with the operation than
    * in an interval without it. Both numbers are medians of several intervals. So loops that run in every interval do
-   * not count, nor does work that is done only sometimes.
+   * not count. Work that is done only sometimes does not count either.
    */
   const walk = async (prepare: Prepare): Promise<ReadonlyArray<Walked>> =>
     [...await usual(prepare)]

@@ -153,7 +153,7 @@ const explainCommand = command(
     })
 )
 
-/** `filter`: the policies on disk. A running server may not have loaded them yet. */
+/** `filter`: the policies on disk. A running server might not have loaded them yet. */
 export const filterCommand = Command.make("filter").pipe(
   Command.withDescription("Filter policies, as configured on disk."),
   Command.withSubcommands([show, explainCommand])

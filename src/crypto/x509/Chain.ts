@@ -67,10 +67,10 @@ export interface KnownIssuer {
 const MAX_CHAIN = 10
 
 /**
- * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, if the chain is one leaf followed
- * by that issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` has accepted for
- * that issuer; the same octets are not verified twice. With `request`, another CA has made the leaf, so it is linted by
- * the rules for leaves of other CAs.
+ * Returns the first failed check of a chain (leaf first), or undefined if no check fails. If `issuer` is given and the
+ * chain is one leaf followed by the own chain of this issuer, only the leaf is read. `lintedLeaf` is the DER of a leaf
+ * that `lintLeaf` has accepted for this issuer, so these octets are not verified again. If `request` is given, another
+ * CA has made the leaf, and the rules for leaves of other CAs apply.
  */
 export const checkChain = (
   chainPem: string,

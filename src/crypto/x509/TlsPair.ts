@@ -53,7 +53,7 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
       // A CN may have at most 64 characters.
       relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")),
       // OpenSSL finds only one trusted certificate for each subject name. So a certificate and its successor need
-      // different subject names if both are to be trusted.
+      // different subject names if clients should trust both.
       relativeName(oid("2.5.4.5"), text(Tag.printableString, Buffer.from(serial).toString("hex")))
     ),
     extensions: (

@@ -29,8 +29,8 @@ export interface Rule {
 export interface Judgement {
   readonly answer: Ruling | "undecided"
   /**
-   * The rule that decided; for `undecided`, the first rule that might have changed the answer. `undefined` if no rule
-   * decided.
+   * The rule that decided. If the answer is `undecided`, this is the first rule that might have led to another answer.
+   * `undefined` if there is no such rule.
    */
   readonly rule: Rule | undefined
   /** The rule at which the evaluation ended, because it decided. `undefined` if all rules were evaluated. */

@@ -15,8 +15,8 @@ export const codeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
 /**
- * If fewer descriptors than this are free, the host counts as having none. The call that has just failed may have found
- * none, even if a few are free again now.
+ * If fewer descriptors than this are free, none count as free. A call that has just failed may have found none, even if
+ * a few are free again now.
  */
 const few = 16
 

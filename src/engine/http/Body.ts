@@ -107,7 +107,9 @@ export class Body {
   }
 }
 
-/** Must be called before the answer to a request whose body may not have been read to its end; see {@link abandon}. */
+/**
+ * Must be called before the answer to a request if its body has perhaps not been read to its end; see {@link abandon}.
+ */
 export const leaveUnread = (message: IncomingMessage, response: ServerResponse): void => {
   const { "content-length": length, "transfer-encoding": coding } = message.headers
   if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)

@@ -11,7 +11,7 @@ const claimed = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 
 /**
  * No job can have made this many attempts, so a larger count is wrong. Such a count is not incremented, because the sum
- * may not fit into an integer of the database engine.
+ * might not fit into an integer of the database engine.
  */
 const mostAttempts = 1_000_000
 

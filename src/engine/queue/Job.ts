@@ -127,7 +127,7 @@ const mostSpent = 1_000_000_000
 
 /**
  * Returns SQL for the seconds that a row has spent, plus some more seconds. An impossible value does not change,
- * because the sum may not fit into an integer of the engine.
+ * because the sum might not fit into an integer of the engine.
  */
 export const spentAnd = (more: string): string =>
   `CASE WHEN spent_seconds BETWEEN 0 AND ${mostSpent} THEN spent_seconds + ${more} ELSE spent_seconds END`

@@ -111,7 +111,7 @@ const behind = (pending: ReadonlyArray<Migration>) =>
     }; a process with the worker role applies them when it starts, or run acme-svc migrate.`
   })
 
-/** Returns the applied migrations in order. This build may not know all of them. */
+/** Returns the applied migrations in order. This build might not know all of them. */
 const appliedRows = Effect.gen(function*() {
   const [{ count } = { count: 0 }] = yield* all(tableExists, {})
   if (count < 0) {

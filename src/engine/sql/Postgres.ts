@@ -84,7 +84,7 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
           : Effect.void)
     const transact: Driver["transact"] = (body) =>
       lent((client) => {
-        // A proxy that pools transactions may not support pipelining, which sends a statement before the last one is
+        // Some proxies that pool transactions do not support pipelining, which sends a statement before the last one is
         // answered.
         const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
         return Effect.flatMap(Effect.andThen(begin(connection), body(connection)), (exit) =>

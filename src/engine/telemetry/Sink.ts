@@ -227,8 +227,8 @@ export const make = (given: SinkOptions): Sink => {
       }
       return known
     },
-    // The lines of one turn of the event loop are one write. An error may be the last record of the process, so it is
-    // written at once.
+    // All lines of one turn of the event loop are written by one call. An error may be the last record of the process,
+    // so it is written at once.
     write: (record) => {
       if (waiting.push(render(record, options)) === 1) setImmediate(flush)
       if (record.level === "error") flush()

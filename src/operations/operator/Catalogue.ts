@@ -185,9 +185,9 @@ const isNamed = ({ isPerProfile, kind, name }: Word, text: string): boolean => {
 }
 
 /**
- * Returns the words with this name, because an event of the log and one of the trail may have the same name. The name
- * of a problem type may be the whole URN, and that of a key its variable, or the key of a profile or of an entry.
- * Capital letters matter only if they make a difference.
+ * Returns all words with this name. There may be several, because an event of the log and an event of the trail can
+ * have the same name. A problem type can also be named by its whole URN, and a key by its environment variable, or with
+ * the name of a profile or of an entry in it. If no word has exactly this name, upper and lower case are ignored.
  */
 export const wordsNamed = (text: string): ReadonlyArray<Word> => {
   const all = everyWord()

@@ -27,8 +27,9 @@ export const mostDays = 100_000
 const usualDays = 30
 
 /**
- * Returns the default window of a list: the window of the profile's digests, or the window of all profiles' digests. If
- * there is no digest, it is thirty days.
+ * Returns the number of days in a list's window if the operator gives none. For a list of one profile, this is the
+ * window of its digests; for a list of all profiles, it is the longest window of their digests. Without digests, it is
+ * thirty days.
  */
 export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: string): number => {
   const asked = profiles.filter((profile) => profile.enabled && (name === undefined || profile.name === name))
@@ -101,8 +102,8 @@ export const countLate = Effect.fnUntraced(function*(days: number, most: number)
 }, (self) => readForOperator(self, lateMillis))
 
 /**
- * What is known about the certificates of a part of the window: their number, and the first certificates that have not
- * been replaced. `isCut` means that some certificates were not checked.
+ * What is known about the certificates that end in one part of the window: their number, and the first ones that have
+ * not been replaced. `isCut` means that some certificates were not checked.
  */
 interface Part {
   readonly places: number

@@ -118,9 +118,9 @@ const readPayload = Schema.decodeOption(
 )
 
 /**
- * Returns the parts of a payload that may be shown. The CSR is never shown, nor is a payload that cannot be read. A
- * notification about an operator contains the operator's address and the place of the sign-in. Viewers of jobs must not
- * see these.
+ * Returns the parts of a payload that may be shown. The CSR is never shown. A payload that cannot be read is not shown
+ * either. A notification about an operator contains the operator's address and the place of the sign-in. Viewers of
+ * jobs must not see these.
  */
 const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
   const read = readPayload(payload)

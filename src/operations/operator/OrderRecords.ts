@@ -145,8 +145,8 @@ export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate 
 
 /**
  * Revokes an order's certificate for the operator, or queues its revocation. Returns the result of `revocation.revoke`.
- * If no configuration is given, the CA that signed the certificate decides how it is revoked. For any other signer, the
- * worker that runs the job decides.
+ * Without a configuration, the signer of the order's profile is not known. A certificate of one of this service's CAs
+ * is then revoked by that CA. For every other certificate, a worker asks the signer that it knows.
  */
 export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   config: Pick<Config, "profiles"> | undefined,

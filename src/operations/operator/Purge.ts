@@ -78,7 +78,7 @@ const rowOf = ({ ended: { cutoff, profile }, operator }: Pass, gone: Gone) =>
   })
 
 /**
- * In one transaction, deletes one page of orders and writes the audit row. The delete repeats the whole condition,
+ * Deletes one page of orders and writes the audit row, both in one transaction. The delete repeats the whole condition,
  * because a row may have changed since it was read.
  */
 const pass = (of: Pass, gone: Ref.Ref<Gone>) => (limit: number) =>

@@ -171,8 +171,8 @@ const sureShape = /^0x|[:\s]/i
 const fingerprintDigits = 64
 
 /**
- * Finds orders by a serial number or by its beginning. It is exact if a certificate has this serial number, or if the
- * text is written as only serial numbers are.
+ * Finds orders by the serial number of their certificate, or by its first digits. `isExact` is true if a certificate
+ * has exactly this serial number, or if only a serial number is written in this way (`0x…`, or with colons or blanks).
  */
 const bySerial = Effect.fnUntraced(function*(query: string, serial: string) {
   const whole = yield* orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 })

@@ -20,9 +20,9 @@ export interface Deleting extends Deletable {
 }
 
 /**
- * Returns which rows may be deleted of those that were written before an epoch second. A row that a receiver has not
- * taken is kept, so that a receiver that is away loses nothing. The time limit is then earlier too: links of the chain
- * are deleted by this limit, and a row that is kept must keep its link.
+ * Returns which rows may be deleted. They were written before the given epoch second, and every receiver has taken
+ * them, so that a receiver that is away loses nothing. If rows are kept for a receiver, the returned time limit is
+ * earlier than the given one: links of the chain are deleted by this limit, and a row that is kept must keep its link.
  */
 export const deletable = (
   names: ReadonlyArray<ReceiverName>,
@@ -41,9 +41,9 @@ export const deletable = (
   })
 
 /**
- * In one transaction, deletes up to `limit` rows, and records how many were deleted. So the trail records every gap,
- * even if the process is killed. A receiver that is not configured now, and has not taken the rows, is told about them
- * when it is configured again.
+ * Deletes up to `limit` rows and records how many were deleted, both in one transaction. So the trail records every
+ * gap, even if the process is killed. A receiver that is not configured now, and has not taken the rows, is told about
+ * them when it is configured again.
  */
 export const prune =
   (by: Pick<AuditRow<"audit_pruned">, "actorId" | "actorKind">, rows: Deletable) => (limit: number) =>

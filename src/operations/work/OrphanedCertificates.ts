@@ -90,8 +90,9 @@ const emitFound = ({ order_id, profile }: Of, { names, serial }: FoundLeaf, reas
   )
 
 /**
- * In the caller's transaction, records a certificate (DER) that will not be stored in its order, and queues its
- * revocation. The job waits for the end of the order, because another attempt may still store the same certificate.
+ * Records a certificate (DER) that will not be stored in its order, and queues its revocation. Both happen in the
+ * caller's transaction. The job waits for the end of the order, because another attempt may still store the same
+ * certificate.
  */
 export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
   const found = readLeaf(leaf)
@@ -99,7 +100,7 @@ export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
 }
 
 /**
- * In the caller's transaction, records a certificate that passed every check although its order ended without it. A
+ * Records, in the caller's transaction, a certificate that passed every check, but whose order ended without it. A
  * certificate that never left this process does no harm, so it is not recorded.
  */
 export const inVain = (of: Of, { chain, discarded }: Issued) =>
@@ -131,8 +132,9 @@ const emitUnrecorded = (of: Of, chain: string) => {
 }
 
 /**
- * In the caller's transaction, queues a check of an order that this service does not continue although an upstream may
- * have issued its certificate. If `notBefore` (epoch seconds) is given, the check does not begin before that time.
+ * Queues, in the caller's transaction, a check of an order that this service does not continue. An upstream may still
+ * have issued the certificate of this order. If `notBefore` (epoch seconds) is given, the check does not begin before
+ * that time.
  */
 export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream, notBefore?: number) =>
   orderUrl === undefined

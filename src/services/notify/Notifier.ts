@@ -53,10 +53,10 @@ export interface ContactLetter {
 
 /** Queues notifications to operators and programs (docs/contribute/decisions/notifications.md). */
 export class Notifier extends Context.Service<Notifier, {
-  /** In the caller's transaction, writes one job for each entry that wants the event. */
+  /** Writes one job for each entry that wants the event, in the caller's transaction. */
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
   /**
-   * In the caller's transaction, writes the job for one mail to a contact. The content of the mail is read only when
+   * Writes the job for one mail to a contact, in the caller's transaction. The content of the mail is read only when
    * the mail is sent.
    */
   readonly write: (letter: ContactLetter) => Effect.Effect<void, StorageFailed>

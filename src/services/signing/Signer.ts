@@ -46,9 +46,8 @@ export interface Issued {
   /** The id of the CA of this service that signed the certificate. Absent if another party signed it. */
   readonly issuer?: string
   /**
-   * Records that the certificate was signed in vain. Must be run if the certificate is not used. Absent if another
-   * party signed the certificate, because then it must be revoked there
-   * (docs/contribute/decisions/orphaned-certificates.md).
+   * Records that the certificate is not used. Must be run in this case. Absent if another party signed the certificate,
+   * because then it must be revoked there (docs/contribute/decisions/orphaned-certificates.md).
    */
   readonly discarded?: Effect.Effect<void>
 }

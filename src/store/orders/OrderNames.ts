@@ -33,7 +33,7 @@ const perName = <S>(make: (condition: string) => S) => {
   return ({ identifier }: Named): S => identifier === undefined ? end : whole
 }
 
-// The ids of rows that were converted from another service may not begin with a time. Such rows come last.
+// The ids of rows that were converted from another service do not always begin with a time. Such rows come last.
 const newestStatement = perName((condition) =>
   statement({
     name: "order_names_newest",

@@ -111,8 +111,8 @@ export const insertAll = (
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
 
 /**
- * Returns the same as {@link page}, but only to show it to operators. A list that is to be signed must not be made with
- * this function ({@link lenient}).
+ * Returns the same as {@link page}, but only to show it to operators. Do not use this function for a list that will be
+ * signed ({@link lenient}).
  */
 export const shownPage = (issuer: string, after: string, limit: number) =>
   lenient(pageStatement, { issuer, after, limit })

@@ -140,7 +140,7 @@ describe.each(databases)("reads aside on $name", (backend) => {
         assert.deepStrictEqual([there?.value, here?.value === "0"], ["0", false])
       } else {
         yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
-        // Readers of earlier tests may not have ended yet.
+        // Readers of earlier tests might not have ended yet.
         assert.deepStrictEqual([...new Set(readersLower())], [10])
       }
     })))

@@ -11,7 +11,7 @@ import type { Stage } from "./Teams.ts"
 
 /*
  * An operator makes a credential in the panel and copies texts by the buttons beside them. Each text is used unchanged,
- * in a folder where no client has been. Only what belongs to the machine is set outside of the text.
+ * in an empty folder. Settings that depend on the machine, such as ports, are given outside of the text.
  */
 
 const clients = ["certbot", "lego", "Caddy"] as const

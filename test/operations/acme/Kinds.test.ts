@@ -194,7 +194,7 @@ describe.each(databases)("the kinds of certificates on $name", (backend) => {
       const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
       const reloaded = { ...caller, profile: profileOf(configOf()) }
       assert.strictEqual((yield* Effect.flip(finalize(reloaded, id, csr)))._tag, "KindRemoved")
-      assert.strictEqual((yield* detail(configOf(), id)).status, "ready", "this process may not have reloaded yet")
+      assert.strictEqual((yield* detail(configOf(), id)).status, "ready", "this process might not have reloaded yet")
       yield* TestClock.adjust("3 minutes")
       const refused = yield* Effect.flip(finalize(reloaded, id, csr))
       assert.strictEqual(refused._tag, "KindRemoved")
@@ -213,7 +213,11 @@ describe.each(databases)("the kinds of certificates on $name", (backend) => {
       const { caller, id } = yield* ordered(config, "mutual", "a.example")
       yield* finalize(caller, id, makeCsr({ names: ["a.example"] }).csr.toString("base64url"))
       yield* workUnder(configOf(), "signer_issue_restricted")
-      assert.strictEqual((yield* detail(configOf(), id)).status, "processing", "this worker may not have reloaded yet")
+      assert.strictEqual(
+        (yield* detail(configOf(), id)).status,
+        "processing",
+        "this worker might not have reloaded yet"
+      )
       yield* TestClock.adjust("3 minutes")
       yield* workUnder(configOf(), "signer_issue_restricted")
       const { order, status } = yield* detail(configOf(), id)

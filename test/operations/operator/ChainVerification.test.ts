@@ -203,7 +203,7 @@ describe.each(databases)("the audit chain on $name", (backend) => {
         "links",
         3
       ]])
-      // The link gets a hash that fits, so only the next link tells.
+      // The link gets a hash that fits, so only the next link shows the change.
       const hash = hashOfLink({ ...kept, chainedAt: kept.chainedAt - 1 })
       yield* unguarded(`UPDATE audit_chain SET hash = '${hash}' WHERE sequence = 3`)
       assert.deepStrictEqual(said(yield* verified()).map(({ kind, of, sequence }) => [kind, of, sequence]), [
@@ -261,7 +261,7 @@ describe.each(databases)("the audit chain on $name", (backend) => {
       yield* sql(`DELETE FROM audit_log WHERE id = ${first}`)
       const removed = yield* verified()
       assert.deepStrictEqual(said(removed).map(({ firstId, kind }) => [kind, firstId]), [["removed", first]])
-      // So are the links that would tell.
+      // The links that would show it are deleted too.
       yield* sql(`DELETE FROM audit_chain WHERE last_id <= ${first}`)
       const gone = yield* verified()
       assert.isTrue(gone.faults.some(({ kind, of }) => kind === "removed" && of === "links"))

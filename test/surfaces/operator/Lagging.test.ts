@@ -89,8 +89,8 @@ const forbidden = [
 const reader = `reader_${process.pid}`
 
 /**
- * Makes a database whose standby is the primary itself, with a user who may not read the tables that decide who may do
- * what.
+ * Makes a database whose standby is the primary itself, with a user who has no right to read the tables that decide who
+ * may do what.
  */
 const withReader = (url: string) => {
   const own = new URL(url)

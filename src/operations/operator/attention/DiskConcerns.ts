@@ -34,8 +34,8 @@ export const spaceConcerns = ({ free, total }: DiskSpace) => {
 }
 
 /**
- * Returns the concerns about the disk of an embedded database. What is free at a PostgreSQL server, only that server
- * knows.
+ * Returns the concerns about the disk of an embedded database. Only a PostgreSQL server itself knows how much space is
+ * free on its disk.
  */
 export const diskConcerns = ({ database }: Pick<Config, "database">) => {
   const file = fileOf(database.url)

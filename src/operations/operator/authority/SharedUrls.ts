@@ -7,8 +7,9 @@ import { currentSeconds } from "../../../engine/Time.ts"
 import * as certificates from "../../../store/orders/CertificateRows.ts"
 
 /*
- * Certificates whose URL of the revocation list leads to the list of the CA that issues now. When another CA issues,
- * that list is not the list of their CA (docs/contribute/decisions/rotation.md).
+ * Finds certificates whose URL of the revocation list does not name a CA. Such a URL leads to the list of the CA that
+ * issues now. After a change of the CA, this is not the list of the CA that signed these certificates
+ * (docs/contribute/decisions/rotation.md).
  */
 
 const distributionPoints = "2.5.29.31"

@@ -119,9 +119,9 @@ const refused = (reason: LinkRefused["reason"], { client }: Requester, username?
 export const refuseFromElsewhere = (reason: "elsewhere" | "proxied", requester: Requester) => refused(reason, requester)
 
 /**
- * Finds the operator of a token. The attempt counts like a sign-in from the same address, and the caller takes the
- * count back if the token is good. Every token is looked up by its hash, so that the answer to a wrong one takes as
- * long as the answer to any other.
+ * Finds the operator of a token. The attempt counts like a sign-in from the same address. If the token is good, the
+ * caller undoes this count with `release`. Every token is looked up by its hash, so that the answer takes equally long
+ * for wrong and right tokens.
  */
 const looked = Effect.fnUntraced(function*(settings: SignInSettings, token: LinkToken, requester: Requester) {
   const counted = yield* limiter.takeOf(settings, requester)

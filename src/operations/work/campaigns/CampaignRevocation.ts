@@ -18,8 +18,8 @@ const pageSize = 500
 const againSeconds = 3600
 
 /**
- * Returns whether certificates of a campaign are to be revoked now: its date has passed, somebody has confirmed this
- * after the start, and every certificate was looked for.
+ * Returns whether it is time to revoke certificates of a campaign: the date of the campaign has passed, somebody has
+ * confirmed the revocation after the start, and the search for the certificates has ended.
  */
 export const isRevocationDue = (
   { confirmedAt, filledAt, revokeDue, state }: Campaign,
