@@ -3,6 +3,7 @@ import { Arbitrary, Result, Schema } from "effect"
 import { assert, describe } from "vitest"
 import type { JobKind } from "../../../src/domain/words/JobKind.ts"
 import { decodePayload, jobKinds, kinds } from "../../../src/domain/words/JobKind.ts"
+import { text } from "../../support/Documents.ts"
 
 describe("the payload of a job", () => {
   for (const kind of jobKinds) {
@@ -95,5 +96,14 @@ describe("the payload of a job", () => {
         text
       )
     }
+  })
+})
+
+describe("the kinds of jobs", () => {
+  it("are listed with their slots in docs/operate/jobs.md, except sweeps and revocation lists", () => {
+    const [, slots = ""] = /^## Slots$(.*?)^## /ms.exec(text("docs/operate/jobs.md")) ?? []
+    const listed = [...slots.matchAll(/`([a-z0-9_]+)`/g)].map(([, name]) => name)
+    const named = jobKinds.filter((kind) => !kind.endsWith("_sweep") && kind !== "local_ca_crl_regenerate")
+    assert.deepStrictEqual(listed.toSorted(), named.toSorted())
   })
 })
