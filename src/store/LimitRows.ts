@@ -109,8 +109,9 @@ export const accountBut = (skip: number, of: { profile: string; network: string;
 const afterSecond = (since: number): OrderId => makeOrderId(firstIdAt(since + 1))
 
 /**
- * Skips the `skip` newest rows, which are orders or names of orders, and returns when the order of the next row was
- * created. Counts only orders that the account created after an epoch second and that replace no certificate.
+ * The rows are orders, or names of orders. Skips the newest rows, as many as `skip` says, and returns when the order of
+ * the next row was created. Counts only orders that the account created after an epoch second and that replace no
+ * certificate.
  */
 export const orderBut = (
   skip: number,

@@ -10,8 +10,8 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * docs/recipes/front.nginx.conf in front of two acme processes that are restarted one after the other, under load. The
- * recipe is unchanged except for ports and files.
+ * Tests docs/recipes/front.nginx.conf: nginx is in front of two acme processes, which are restarted one after the other
+ * under load. The recipe is unchanged except for ports and files.
  */
 
 const name = "front nginx"

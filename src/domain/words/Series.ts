@@ -74,7 +74,7 @@ export const series = {
     { profile: "text" },
     issueBuckets
   ),
-  acme_svc_signer_failures_total: counter("Attempts to have a certificate signed that ended without one.", {
+  acme_svc_signer_failures_total: counter("Attempts to sign that ended without a certificate.", {
     profile: "text",
     cause: signerCauses
   }),
@@ -88,7 +88,7 @@ export const series = {
     result: upstreamResults
   }),
   acme_svc_upstream_request_duration_seconds: histogram(
-    "From a request to an upstream to its answer, or until there was none.",
+    "From a request to an upstream until its answer, or until the service gave up.",
     { profile: "text", operation: "text" },
     upstreamBuckets
   ),
@@ -115,17 +115,17 @@ export const series = {
   acme_svc_job_oldest_running_seconds: gauge("How long the oldest attempt that is under way has been running.", {
     kind: "text"
   }),
-  acme_svc_certificates_expiring: gauge("Unrevoked certificates without a successor that end within the window.", {
+  acme_svc_certificates_expiring: gauge("Unrevoked certificates without a successor that expire within the window.", {
     profile: "text",
     window: "text"
   }),
   acme_svc_notify_oldest_undelivered_seconds: gauge(
-    "Age of the oldest notification that is not delivered; 0 when every one is.",
+    "Age of the oldest notification that is not delivered; 0 if all are delivered.",
     {}
   ),
   acme_svc_profile_degraded: gauge("1 while no worker can sign for the profile, else 0.", { profile: "text" }),
   acme_svc_crl_next_update_seconds: gauge(
-    "Seconds until the stored revocation list is out of date; negative once it is.",
+    "Seconds until the stored revocation list expires; negative after that.",
     { issuer: "text" }
   ),
   acme_svc_certificates_revoked_last_hour: gauge("Certificates revoked within the last hour.", {
@@ -141,22 +141,25 @@ export const series = {
     {}
   ),
   acme_svc_audit_unchained_seconds: gauge(
-    "Age of the oldest row of the audit trail that is not chained yet; 0 when every one is.",
+    "Age of the oldest row of the audit trail that is not chained yet; 0 if all are chained.",
     {}
   ),
   acme_svc_audit_chain_checked_seconds: gauge(
-    "Time since the last whole check of the audit chain, or since the first check began.",
+    "Time since the last whole check of the audit chain, or since the beginning of the first one.",
     {}
   ),
   acme_svc_audit_chain_faults: gauge(
-    "Faults that the last whole check of the audit chain, or this one, has found.",
+    "Faults that the last whole check of the audit chain, or the check in progress, has found.",
     {}
   ),
-  acme_svc_audit_push_lag_rows: gauge("Numbers of rows of the audit trail that a receiver has not taken.", {
-    receiver: receiverNames
-  }),
+  acme_svc_audit_push_lag_rows: gauge(
+    "Distance from the last row of the audit trail that a receiver has taken to the newest row, in row numbers.",
+    {
+      receiver: receiverNames
+    }
+  ),
   acme_svc_audit_push_lag_seconds: gauge(
-    "Age of the oldest row of the audit trail that a receiver has not taken; 0 when it has taken every one.",
+    "Age of the oldest row of the audit trail that a receiver has not taken; 0 if it has taken all.",
     { receiver: receiverNames }
   ),
   acme_svc_database_read_only: gauge(
@@ -165,11 +168,11 @@ export const series = {
   ),
   acme_svc_database_up: gauge("1 if the database answers this process within two seconds, else 0.", { role: "text" }),
   acme_svc_authority_not_after_seconds: gauge(
-    "Seconds until the first certificate in the chain of a CA ends; negative once it has.",
+    "Seconds until the first certificate in the chain of a CA expires; negative after that.",
     { issuer: "text" }
   ),
   acme_svc_listener_not_after_seconds: gauge(
-    "Seconds until the first certificate in the chain of a listener ends; negative once it has.",
+    "Seconds until the first certificate in the chain of a listener expires; negative after that.",
     { listener: "text" }
   )
 } as const

@@ -24,11 +24,11 @@ export type StandbyOutcome = (typeof standbyOutcomes)[number]
 export const engineSeries = {
   acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
   acme_svc_database_rows_unreadable_total: counter(
-    "Rows of the database that could not be read, once a minute each.",
+    "Rows of the database that could not be read; each row counts at most once a minute.",
     {}
   ),
   acme_svc_database_standby_reads_total: counter(
-    "Reads of operators that may go to the standby, by who answered them; else by why the standby did not.",
+    "Reads of operators that the standby may answer, by the server that answered, or by why the standby did not.",
     { outcome: standbyOutcomes }
   ),
   acme_svc_database_pool_connections: gauge("Connections of the process to its database.", {
@@ -39,7 +39,7 @@ export const engineSeries = {
     role: "text",
     state: ["idle", "busy"]
   }),
-  acme_svc_loop_restarts_total: counter("Work in the background that a defect has ended and that ran again.", {
+  acme_svc_loop_restarts_total: counter("Restarts of work in the background that a defect had ended.", {
     loop: "text"
   }),
   acme_svc_log_writes_failed_total: sampledCounter("Writes of the log that its stream did not take.", { role: "text" })

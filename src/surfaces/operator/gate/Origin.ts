@@ -8,8 +8,8 @@ import { isLoopbackHost } from "../../../engine/net/SocketAddress.ts"
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 
 /**
- * Returns whether a request may come from another site, judged by `Origin` and `Sec-Fetch-Site`. A request with neither
- * header returns false, because programs send neither. A request with one of them twice returns true.
+ * Returns whether a request may come from another site, judged by `Origin` and `Sec-Fetch-Site`. Returns false if both
+ * headers are absent, because programs send neither. Returns true if one of them occurs twice.
  */
 export const isForeign = ({ headers }: Request, origin: string): boolean => {
   const { origin: sent, "sec-fetch-site": site } = headers
