@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text } from "../sql/Column.ts"
+import { reached } from "../sql/Guard.ts"
 import { lenient, partitioned } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { Claimant, Job, JobId } from "./Job.ts"
-import { job } from "./Job.ts"
+import { job, jobMoves } from "./Job.ts"
 
 /* Decides which rows a runner claims, and claims them. */
 
@@ -16,7 +17,9 @@ const claimed = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 const mostAttempts = 1_000_000
 
 const claimOf = (ids: string): string =>
-  `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now, lease_until = :until, joined = 0,
+  `UPDATE jobs SET status = ${
+    reached(jobMoves.claim)
+  }, lease_owner = :owner, updated_at = :now, lease_until = :until, joined = 0,
      attempts = CASE WHEN attempts BETWEEN 0 AND ${mostAttempts} THEN attempts + 1 ELSE ${mostAttempts} END
    WHERE id IN (${ids}) RETURNING ${select(job)}`
 

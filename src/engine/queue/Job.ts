@@ -1,6 +1,7 @@
 import * as Brand from "effect/Brand"
 import * as Effect from "effect/Effect"
 import { int, nullable, text, uuid } from "../sql/Column.ts"
+import { leaving, reached } from "../sql/Guard.ts"
 import { all, first, lenientFirst } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 
@@ -10,6 +11,26 @@ export const JobId = Brand.nominal<JobId>()
 
 /** The status of a job. The last three are final. */
 export type JobStatus = "ready" | "running" | "done" | "failed" | "cancelled"
+
+/** The moves of a job between statuses. */
+export const jobMoves = {
+  /** A process takes the job, with a lease. */
+  claim: { from: ["ready"], to: "running" },
+  /** The attempt has failed for a while, or asks for a later run. */
+  reschedule: { from: ["running"], to: "ready" },
+  /** The process that had the job is gone. */
+  reclaim: { from: ["running"], to: "ready" },
+  /** The attempt has succeeded. */
+  finish: { from: ["running"], to: "done" },
+  /** The job was refused, has no attempts left or is past its deadline. */
+  giveUp: { from: ["running"], to: "failed" },
+  /** An operator gives the job one more attempt. */
+  repeat: { from: ["failed"], to: "ready" },
+  /** An operator cancels the job. */
+  cancel: { from: ["ready", "failed"], to: "cancelled" }
+} as const satisfies {
+  readonly [move: string]: { readonly from: ReadonlyArray<JobStatus>; readonly to: JobStatus }
+}
 
 /** A claimed row. Times are epoch seconds. */
 export interface Job {
@@ -139,9 +160,12 @@ const rescheduleStatement = statement({
   params: { ...attempt, runAt: int, attemptsAfter: int, spent: int, error: nullable(text()), now: int },
   row: { id: job.id },
   sql: ({ checked }) =>
-    `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
+    `UPDATE jobs SET status = ${
+      reached(jobMoves.reschedule)
+    }, run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
        spent_seconds = ${spentAnd(":spent")}, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+     WHERE id = :id AND ${leaving(jobMoves.reschedule, checked("status"))} AND lease_owner = :owner
+       AND attempts = :attempts RETURNING id`
 })
 
 const settleStatement = statement({
@@ -150,7 +174,7 @@ const settleStatement = statement({
   row: { id: job.id, joined: int },
   sql: ({ checked }) =>
     `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
+     WHERE id = :id AND ${leaving(jobMoves.finish, checked("status"))} AND lease_owner = :owner AND attempts = :attempts
      RETURNING id, joined`
 })
 
@@ -159,9 +183,11 @@ const settleMootStatement = statement({
   params: { ...attempt, now: int },
   row: { id: job.id, joined: int, status: text<JobStatus>() },
   sql: ({ checked }) =>
-    `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
-       lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
+    `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN ${reached(jobMoves.finish)} ELSE ${
+      reached(jobMoves.giveUp)
+    } END,
+       lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND ${leaving(jobMoves.finish, checked("status"))} AND lease_owner = :owner AND attempts = :attempts
      RETURNING id, joined, status`
 })
 
@@ -170,8 +196,8 @@ const cancelStatement = statement({
   params: { id: job.id, before: text<JobStatus>(), now: int },
   row: { id: job.id },
   sql: ({ checked }) =>
-    `UPDATE jobs SET status = 'cancelled', updated_at = :now
-     WHERE id = :id AND ${checked("status")} = :before AND ${checked("status")} IN ('ready', 'failed') RETURNING id`
+    `UPDATE jobs SET status = ${reached(jobMoves.cancel)}, updated_at = :now
+     WHERE id = :id AND ${checked("status")} = :before AND ${leaving(jobMoves.cancel, checked("status"))} RETURNING id`
 })
 
 const sweepStatement = statement({
@@ -233,8 +259,12 @@ export interface Attempt {
  * Changes `running` to a final status. In the result, `joined` is 1 if the job was enqueued again after it was
  * claimed. Returns `undefined` if the lease was lost.
  */
-export const settle = (of: Attempt, status: "done" | "failed", error: string | undefined, now: number) =>
-  first(settleStatement, { ...of, status, error, now })
+export const settle = (
+  of: Attempt,
+  status: (typeof jobMoves)["finish" | "giveUp"]["to"],
+  error: string | undefined,
+  now: number
+) => first(settleStatement, { ...of, status, error, now })
 
 /**
  * Ends a row whose last attempt found nothing to do. The row becomes `failed` if it has a failure, otherwise

@@ -1,10 +1,11 @@
 import type * as Effect from "effect/Effect"
 import { int, nullable, rows, text, uuid } from "../sql/Column.ts"
 import { distinct } from "../sql/Distinct.ts"
+import { leaving, reached } from "../sql/Guard.ts"
 import { all, first, lenient, lenientFirst } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId, JobStatus } from "./Job.ts"
-import { wakeChannel } from "./Job.ts"
+import { jobMoves, wakeChannel } from "./Job.ts"
 
 /* Jobs as operators see them, single or by kind, and what operators can do with a job. */
 
@@ -51,8 +52,8 @@ const onceMoreStatement = statement({
   params: { id: record.id, now: int },
   row: { id: record.id },
   sql: ({ checked, dialect }) =>
-    `UPDATE jobs SET status = 'ready', run_at = :now, attempts = max_attempts - 1, updated_at = :now
-     WHERE id = :id AND ${checked("status")} = 'failed' AND (SELECT l.id FROM jobs l
+    `UPDATE jobs SET status = ${reached(jobMoves.repeat)}, run_at = :now, attempts = max_attempts - 1, updated_at = :now
+     WHERE id = :id AND ${leaving(jobMoves.repeat, checked("status"))} AND (SELECT l.id FROM jobs l
        WHERE l.kind = jobs.kind AND l.dedup_key = jobs.dedup_key AND l.status IN ('ready', 'running')) IS NULL
      RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', kind || ' operator')` : ""}`
 })

@@ -1,12 +1,13 @@
 import * as Effect from "effect/Effect"
 import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
+import { leaving, reached } from "../sql/Guard.ts"
 import { all, first, lenient } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentSeconds, lifeMillis } from "../Time.ts"
 import type { Job, JobId } from "./Job.ts"
-import { spentAnd } from "./Job.ts"
+import { jobMoves, spentAnd } from "./Job.ts"
 import { renews } from "./Workers.ts"
 
 /*
@@ -60,13 +61,16 @@ const reclaimStatement = statement({
   // If a stalled process has locked a row in its transaction, the row is skipped this time, so that the other rows do
   // not wait for it.
   sql: ({ aside, at, each, skipLocked }) =>
-    `UPDATE jobs SET status = 'ready', run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
+    `UPDATE jobs SET status = ${
+      reached(jobMoves.reclaim)
+    }, run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "text")} AS owner, ${at(2, "int")} AS attempt, ${
       at(3, "int")
     } AS until
        FROM ${each(":dead")}) AS dead
      WHERE id = dead.job AND attempts = dead.attempt AND coalesce(lease_owner, '') = dead.owner
-       AND (coalesce(lease_until, 0) = dead.until OR ${beyondSafe("lease_until")}) AND ${aside("status")} = 'running'
+       AND (coalesce(lease_until, 0) = dead.until OR ${beyondSafe("lease_until")})
+       AND ${leaving(jobMoves.reclaim, aside("status"))}
        AND id IN (SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":dead")}) ${skipLocked})
      RETURNING id`
 })
