@@ -18,6 +18,14 @@ buildNpmPackage {
       ../package-lock.json
       ../tsconfig.json
       ../tools/packaging
+      ../tools/site
+      ../docs
+      ../deploy
+      ../README.md
+      ../CHANGELOG.md
+      ../CONTRIBUTING.md
+      ../SECURITY.md
+      ../LICENSE
       ../src
       ../migrations
       ../panel

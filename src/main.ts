@@ -41,5 +41,6 @@ const { start } = await load()
 start({
   version: versionIn("../package.json") ?? "",
   migrations: fileURLToPath(new URL("migrations", root)),
-  panel: { folder: fileURLToPath(new URL("panel", root)), htmx: require.resolve("htmx.org/dist/htmx.min.js") }
+  panel: { folder: fileURLToPath(new URL("panel", root)), htmx: require.resolve("htmx.org/dist/htmx.min.js") },
+  site: fileURLToPath(new URL("dist/site", root))
 })

@@ -84,6 +84,7 @@ const commands = {
   notify: async () => (await import("./commands/NotifyCommand.ts")).notifyCommand,
   upstream: async () => (await import("./commands/UpstreamCommand.ts")).upstreamCommand,
   explain: async () => (await import("./commands/ExplainCommand.ts")).explainCommand,
+  docs: async () => (await import("./commands/DocsCommand.ts")).docsCommand,
   completions: async () => (await import("./commands/HelpCommand.ts")).completionsCommand(whole),
   man: async () => (await import("./commands/HelpCommand.ts")).manCommand(whole, sections),
   help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
@@ -106,7 +107,18 @@ export const sections: Sections = [
     "nonce"
   ]],
   ["Certificates", ["guide", "account", "order", "cert", "campaign", "eab", "ca", "crl", "upstream"]],
-  ["Policy and operators", ["profile", "kinds", "filter", "admin", "audit", "explain", "completions", "man", "help"]]
+  ["Policy and operators", [
+    "profile",
+    "kinds",
+    "filter",
+    "admin",
+    "audit",
+    "explain",
+    "docs",
+    "completions",
+    "man",
+    "help"
+  ]]
 ]
 
 /**
@@ -143,6 +155,8 @@ const summaries: { readonly [word in keyof typeof commands]: string } = {
   upstream: "The accounts and orders of relays at their upstreams",
   explain:
     "Print what a word means, and what to do: an event of the log, an error, a configuration key or a metric; it needs no configuration and no database",
+  docs:
+    "Serve the documents to a browser on this machine, until Ctrl-C; it needs no configuration, no database and no network",
   completions: "Print the completion script of a shell; it needs no configuration and no database",
   man: "Print the manual page, as roff; it needs no configuration and no database",
   help: "Print what a command does, and its flags and arguments"

@@ -41,6 +41,8 @@ export interface Installed {
   /** The folder with `sqlite/` and `postgres/`. */
   readonly migrations: string
   readonly panel: PanelFiles
+  /** The folder with the pages of the documents. */
+  readonly site: string
 }
 
 /** The properties of the process that its configuration does not contain. */

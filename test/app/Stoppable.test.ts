@@ -23,6 +23,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
     version: "1",
     migrations: "",
     panel: { folder: "", htmx: "" },
+    site: "",
     pid: 1,
     program: "acme-svc",
     stopSignal,

@@ -532,6 +532,7 @@ const commands: ReadonlyArray<CommandEntry> = [
   { noun: "service", command: "serve", isHelpOnly: true, flags: { role: ["king"] } },
   { noun: "service", command: "health", isHelpOnly: true, flags: { role: ["king"], "timeout-ms": ["0", "x"] } },
   { noun: "service", command: "transfer", isHelpOnly: true, flags: { to: ["x", "sqlite://"], "to-file": ["none"] } },
+  { noun: "service", command: "docs", isHelpOnly: true, flags: { port: ["65536", "x"] } },
   { noun: "service", command: "completions", args: ["bash"], others: ["zsh", "fish", "elvish", "powershell", "tcsh"] },
   { noun: "service", command: "man" },
   { noun: "service", command: "help", others: ["eab", "order", "none", "admin"] }

@@ -229,6 +229,7 @@ export const linesOf = {
     demo: "npm run demo",
     pictures: "npm run pictures",
     catalogues: "npm run catalogues",
+    site: "npm run site",
     walk: "npm run walk",
     firstChange: "npm test -- app/Cli surfaces/operator surfaces/api catalogues",
     format: "npm run format"

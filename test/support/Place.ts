@@ -222,8 +222,17 @@ export const begun = async (): Promise<{ readonly place: Place; readonly serving
 
 /** Copies everything in the repository that is needed to build, to run and to format. */
 export const cloneInto = (place: Place): void => {
-  const folders = ["src", "test", "tools", "runtime", "migrations", "panel", "docs"]
-  const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
+  const folders = ["src", "test", "tools", "runtime", "migrations", "panel", "docs", "deploy"]
+  const files = [
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    ".npmrc",
+    ".dprint.json",
+    // The documents link to these.
+    "config.toml.example",
+    "LICENSE"
+  ]
   const atTop = documents.filter((document) => !document.includes("/"))
   for (const entry of [...folders, ...files, ...atTop]) {
     cpSync(join(repository, entry), place.at(entry), { recursive: true })

@@ -101,6 +101,7 @@ export const hostOf = (
     version: "1.2.3",
     migrations: migrationsFolder,
     panel: panelFiles,
+    site: join(directory, "site"),
     pid: process.pid,
     program: "acme-svc",
     stopSignal: Effect.never,

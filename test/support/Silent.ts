@@ -172,6 +172,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "transfer",
     "nonce cleanup",
     "notify test",
+    "docs",
     "completions",
     "man",
     "help"

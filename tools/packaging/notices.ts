@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
 /*
- * `node tools/packaging/notices.ts dist/inputs.json` writes the licences of everything that esbuild has put into the
- * bundle, for `dist/LICENSES`. Each licence must be distributed with the code, but the bundle has no comments and so no
+ * `node tools/packaging/notices.ts dist/inputs.json dist/script.json` writes the licences of everything that esbuild has
+ * put into the bundle and into the script of the documents, for `dist/LICENSES`. Each licence must be distributed with the code, but the bundle has no comments and so no
  * licences. If a package has no licence, the build fails.
  */
 
@@ -19,14 +19,15 @@ interface Manifest {
   readonly license?: string
 }
 
-const [, , metafile = ""] = process.argv
-const { outputs } = JSON.parse(readFileSync(metafile, "utf8")) as Metafile
+const outputs = process.argv.slice(2).flatMap((metafile) =>
+  Object.values((JSON.parse(readFileSync(metafile, "utf8")) as Metafile).outputs)
+)
 
 /** Returns the folder of a file's package, or undefined for a file of this project. */
 const packageOf = (file: string): string | undefined => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
 const bundled = new Set(
-  Object.values(outputs).flatMap(({ inputs }) =>
+  outputs.flatMap(({ inputs }) =>
     Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => bytesInOutput > 0 ? packageOf(file) ?? [] : [])
   )
 )

@@ -2,9 +2,9 @@ import { Contrib, Enums, Models, Serialize, SPDX, Spec } from "@cyclonedx/cyclon
 import { readFileSync } from "node:fs"
 
 /*
- * `node tools/packaging/sbom.ts dist/inputs.json` lists everything that is shipped, in CycloneDX 1.6, for
- * `dist/sbom.cdx.json`. The list has what esbuild has put into the bundle, and the packages that are installed with the
- * bundle. Versions, licences and digests come from the lock file. Equal sources give an equal text.
+ * `node tools/packaging/sbom.ts dist/inputs.json dist/script.json` lists everything that is shipped, in CycloneDX 1.6,
+ * for `dist/sbom.cdx.json`. The list has what esbuild has put into the bundle and into the script of the documents, and
+ * the packages that are installed with the bundle. Versions, licences and digests come from the lock file. Equal sources give an equal text.
  */
 
 interface Metafile {
@@ -26,9 +26,10 @@ interface Lock {
   readonly packages: Readonly<Record<string, Locked>>
 }
 
-const [, , metafile = ""] = process.argv
 const read = (file: string): string => readFileSync(file, "utf8")
-const { outputs } = JSON.parse(read(metafile)) as Metafile
+const outputs = process.argv.slice(2).flatMap((metafile) =>
+  Object.values((JSON.parse(read(metafile)) as Metafile).outputs)
+)
 const { packages } = JSON.parse(read("package-lock.json")) as Lock
 const { description, license, name, version } = JSON.parse(read("package.json")) as {
   readonly description: string
@@ -45,7 +46,7 @@ const placeOf = (file: string): string | undefined =>
   /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
 const bundled = new Set(
-  Object.values(outputs).flatMap(({ inputs }) =>
+  outputs.flatMap(({ inputs }) =>
     Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => bytesInOutput > 0 ? placeOf(file) ?? [] : [])
   )
 )

@@ -24,16 +24,20 @@ const folderReasonOf = (code: string): string =>
 
 const reasonOf = (code: string): string => code === "EISDIR" ? "is a directory" : `cannot be read (${code})`
 
+/** Reads the octets of a file. */
+export const readOctets = (path: string): Effect.Effect<Uint8Array, FileUnreadable> =>
+  Effect.tryPromise({
+    try: () => fs.readFile(path),
+    catch: (cause) => {
+      const code = codeOf(cause) ?? "unknown"
+      return new FileUnreadable({ path, reason: reasonOf(code), code })
+    }
+  })
+
 /** Reads the UTF-8 text of a file. */
 export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
   Effect.flatMap(
-    Effect.tryPromise({
-      try: () => fs.readFile(path),
-      catch: (cause) => {
-        const code = codeOf(cause) ?? "unknown"
-        return new FileUnreadable({ path, reason: reasonOf(code), code })
-      }
-    }),
+    readOctets(path),
     (octets) =>
       Effect.try({
         try: () => new TextDecoder("utf-8", { fatal: true }).decode(octets),

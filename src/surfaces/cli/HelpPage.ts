@@ -114,7 +114,6 @@ const rootPage = (node: CommandNode, view: View, sections: Sections): ReadonlyAr
   return [
     usageLines(view, node, " [flags]"),
     ...wrapped(node.text, widthOf(view)),
-    "",
     ...sectioned(sections, node.children).filter(([, nodes]) => nodes.length > 0).flatMap(([title, nodes]) => [
       view.paint("bold", title),
       ...listed(view, nodes, column)
