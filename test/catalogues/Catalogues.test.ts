@@ -5,6 +5,7 @@ import { fields } from "../../src/domain/words/EventField.ts"
 import { events } from "../../src/domain/words/Log.ts"
 import { committed } from "../support/Committed.ts"
 import { catalogues } from "./Catalogues.ts"
+import { diagrams } from "./Diagrams.ts"
 import { renderEvents } from "./Events.ts"
 import { replaced } from "./Markdown.ts"
 import { renderProblems } from "./Problems.ts"
@@ -21,6 +22,10 @@ describe("a catalogue", () => {
       assert.strictEqual(committed(file), replaced(committed(file), render()))
     }
   )
+
+  it.each(Object.entries(diagrams))("of pictures has %s as its text or the code describes it", async (file, draw) => {
+    assert.strictEqual(committed(file), await draw())
+  })
 
   it("of problems has every failure", () => {
     const [problems = ""] = renderProblems().split("\n## Causes")
