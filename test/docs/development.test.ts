@@ -84,6 +84,13 @@ describe.runIf(isFull)("the documents for developers", () => {
     }
   })
 
+  it("make the pages of the documents with npm run site", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    assert.match(await place.succeed("site"), /^dist\/site: pages \d+ of \d+ octets, index 1 of \d+ octets, /m)
+    assert.include(readFileSync(place.at("dist/site/index.html"), "utf8"), "<h1 id=\"documents\">Documents</h1>")
+  })
+
   it("find the code of each operation in several rooms with npm run walk", async () => {
     const place = await Place.make()
     cloneInto(place)

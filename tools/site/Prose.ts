@@ -2,6 +2,7 @@ import { Marked, Parser, Renderer, TextRenderer } from "marked"
 import type { Tokens } from "marked"
 import { posix } from "node:path"
 import { anchorsOfDocument } from "./Anchors.ts"
+import type { PictureSize } from "./PictureSize.ts"
 import { placeOf, referenceTo } from "./Places.ts"
 
 /* Renders the Markdown of a document as HTML. */
@@ -32,11 +33,15 @@ const escaped = (text: string): string =>
 const wordsOf = (markdown: string): string =>
   markdown.replaceAll(/<!--.*?-->/gs, " ").replaceAll(/\]\([^)]*\)/g, "]").replaceAll(/\s+/g, " ").trim()
 
-/**
- * Renders a document. `isFile` says whether a path of the repository is a file: the site has no page for a folder, so a
- * link to a folder becomes plain text.
- */
-export const render = (document: string, markdown: string, isFile: (path: string) => boolean): Prose => {
+/** What is known about the other files of the repository. */
+export interface Around {
+  /** Whether a path is a file. The site has no page for a folder, so a link to a folder becomes plain text. */
+  readonly isFile: (path: string) => boolean
+  readonly sizeOf: (path: string) => PictureSize | undefined
+}
+
+/** Renders a document. */
+export const render = (document: string, markdown: string, { isFile, sizeOf }: Around): Prose => {
   const marked = new Marked({ gfm: true })
   const tokens = marked.lexer(markdown)
   const anchorOf = anchorsOfDocument()
@@ -69,7 +74,9 @@ export const render = (document: string, markdown: string, isFile: (path: string
         return to === undefined ? text : `<a href="${escaped(to)}">${text}</a>`
       },
       image({ href, text }) {
-        return `<img src="${escaped(target(href) ?? href)}" alt="${escaped(text)}" loading="lazy">`
+        const size = sizeOf(posix.join(posix.dirname(document), href))
+        const room = size === undefined ? "" : ` width="${size.width}" height="${size.height}"`
+        return `<img src="${escaped(target(href) ?? href)}" alt="${escaped(text)}"${room} loading="lazy">`
       },
       // A picture that stands alone may be wider than the text, and is scrolled on a narrow screen.
       paragraph({ tokens: inner }) {

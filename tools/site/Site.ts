@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { sectionsOf } from "./DocumentMap.ts"
 import { pageOf } from "./Page.ts"
+import { sizeOf } from "./PictureSize.ts"
 import { map, placeOf } from "./Places.ts"
 import type { Prose } from "./Prose.ts"
 import { render } from "./Prose.ts"
@@ -18,6 +19,8 @@ const octets = (file: string): Buffer => readFileSync(join(repository, file))
 const text = (file: string): string => octets(file).toString("utf8")
 
 const isFile = (path: string): boolean => statSync(join(repository, path), { throwIfNoEntry: false })?.isFile() === true
+
+const around = { isFile, sizeOf: (path: string) => isFile(path) ? sizeOf(octets(path)) : undefined }
 
 /** The documents, each by its path in the repository. */
 const documents: ReadonlyArray<string> = [
@@ -58,7 +61,7 @@ export interface Site {
 export const makeSite = async (): Promise<Site> => {
   const { version } = JSON.parse(text("package.json")) as { readonly version: string }
   const frame = { version, sections: sectionsOf(text(map)) }
-  const rendered = new Map(documents.map((document) => [document, render(document, text(document), isFile)]))
+  const rendered = new Map(documents.map((document) => [document, render(document, text(document), around)]))
   const files = new Map<string, string | Uint8Array>()
   for (const [document, prose] of rendered) files.set(placeOf(document), pageOf(frame, document, prose))
   for (const file of [...rendered.values()].flatMap(({ leadsTo }) => leadsTo)) {
