@@ -137,6 +137,7 @@ const holdsNothingElse = (root: string): void => {
   const strange = files.filter((file) => !file.startsWith(service) && !belongs.test(file))
   check(strange.length === 0, `the image holds ${strange.join(", ")}`)
   const libraries = files.filter((file) => file.includes(".so."))
+  check(files.includes(`${service}dist/site/index.html`), "the image does not hold the documents")
   check(libraries.length === 7, `the image holds the libraries ${libraries.join(", ")}`)
   const drivers = files.filter((file) => file.endsWith(".node"))
   check(drivers.length === 2, `the image holds the drivers ${drivers.join(", ")}`)

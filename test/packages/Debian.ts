@@ -116,6 +116,12 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
     const said = await shell("stat --format '%a %U' /usr/lib/acme-svc/dist/compiled /usr/lib/acme-svc/dist/compiled/*")
     check(said === "755 root\n644 root\n", said)
   })
+  await step("brings the documents, and serves them to anybody", async () => {
+    const nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+    const serving = `${nobody} -- acme-svc docs --port 8086 > /tmp/said & read -r line < /tmp/said`
+    const said = await shell(`mkfifo /tmp/said && { ${serving}; kill $!; wait $!; echo "$? $line"; }`)
+    check(said === "0 The documents are at http://127.0.0.1:8086/ until Ctrl-C.\n", said)
+  })
   await step("has units that systemd finds sound", async () => {
     const said = await shell(`systemd-analyze verify --man=no ${units.join(" ")}`)
     check(!said.includes("acme-svc"), said)

@@ -82,6 +82,20 @@ const play = async (site: Site): Promise<void> => {
     const said = await shell(npmLines.init)
     check(said.includes("created configuration config.toml"), said)
   })
+  await step("serves the documents", async () => {
+    const port = await freePort()
+    const serving = await startForeground("sh", ["-c", `exec node_modules/.bin/acme-svc docs --port ${port}`], {
+      cwd: home,
+      env,
+      ready: /^The documents are at /
+    })
+    try {
+      const said = await (await fetch(`http://127.0.0.1:${port}/operate/jobs.html`)).text()
+      check(said.includes("<h1 id=\"jobs\">Jobs</h1>"), said)
+    } finally {
+      await serving.stop()
+    }
+  })
   const world = await startWorld()
   try {
     const port = await freePort()

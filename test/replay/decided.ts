@@ -338,7 +338,7 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^certificates\.cli: ca(?: (?:list|show|init|csr|sign|import|rotate|retire|test-sign))?(?::|$)/,
     reason: "Commands that there were not."
   },
-  { plays: /^service\.cli: (?:explain|guide)(?: client)?(?::|$)/, reason: "Commands that there were not." },
+  { plays: /^service\.cli: (?:explain|guide|docs)(?: client)?(?::|$)/, reason: "Commands that there were not." },
   {
     plays: /^authorities\.(?:api: GET \/api\/cas\/\{issuer\}|panel: GET "?\/ui\/authorities\/[^/]+(?: |$|"))/,
     reason: "A route and a page that there were not."
