@@ -200,6 +200,17 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     steps: /cert_not_after[<>=]/
   },
   {
+    bound: "the newest 2000 failed orders or 1000 issuances, from the end of an index, beside the service",
+    names: /^(order_failed_newest|issuance_newest)$/,
+    steps:
+      /orders_status_created_at \(status=\? AND created_at>\?\)|audit_log_event_created_at \(event=\? AND created_at>\?\)/
+  },
+  {
+    bound: "100,000 certificates of each of thirteen weeks, from an index alone, beside the service",
+    names: /^certificate_end_counts$/,
+    steps: /orders_profile_cert_not_after|orders_profile_created_at/
+  },
+  {
     bound: "what ends soon, beside the service",
     names: /^expiring_(count|places)$/,
     steps: /orders_profile_cert_not_after|orders_profile_created_at/

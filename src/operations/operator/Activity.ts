@@ -12,6 +12,8 @@ import * as eabKeys from "../../store/eab/EabKeys.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as jobs from "./Jobs.ts"
 import { readForOperator } from "./OperatorReads.ts"
+import type { EndingWeek, Failures, IssuanceTimes } from "./OrderFigures.ts"
+import * as orderFigures from "./OrderFigures.ts"
 import type { Trend, TrendRange } from "./Trends.ts"
 import { makeTrend, trendRanges } from "./Trends.ts"
 
@@ -20,6 +22,9 @@ type Reading<A> = Effect.Effect<A, Busy | StorageFailed, Database>
 const queueMillis = 5000
 const refusalMillis = 10_000
 const totalsMillis = 60_000
+const figuresMillis = 60_000
+/** Of very many certificates each reading counts a million, and the weeks change slowly. */
+const endingsMillis = 600_000
 /** How long, in milliseconds, a page waits for values that are not essential. */
 const totalsPatienceMillis = 2000
 
@@ -44,6 +49,12 @@ export class Activity extends Context.Service<Activity, {
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
   /** The total number of records of each kind. */
   readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
+  /** Why the newest orders failed. */
+  readonly failures: Reading<Failures>
+  /** How long the newest certificates took. */
+  readonly issuanceTimes: Reading<IssuanceTimes>
+  /** How many certificates end in each of the next weeks. */
+  readonly endings: Reading<ReadonlyArray<EndingWeek>>
 }>()("acme/operations/Activity") {
   /** Provides the counts of each of these profiles, and of all profiles together. */
   static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
@@ -75,7 +86,10 @@ export class Activity extends Context.Service<Activity, {
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
           queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
           refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),
-          totals: forAll(yield* makeSharedReading(totalsMillis, totals))
+          totals: forAll(yield* makeSharedReading(totalsMillis, totals)),
+          failures: forAll(yield* makeSharedReading(figuresMillis, orderFigures.failures)),
+          issuanceTimes: forAll(yield* makeSharedReading(figuresMillis, orderFigures.issuanceTimes)),
+          endings: forAll(yield* makeSharedReading(endingsMillis, orderFigures.endings))
         }
       })
     )

@@ -10,7 +10,7 @@ import { Activity } from "../../../src/operations/operator/Activity.ts"
 import { Attention } from "../../../src/operations/operator/Attention.ts"
 import { sweepsOf } from "../../../src/operations/work/Rounds.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
-import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
@@ -123,7 +123,15 @@ describe.each(databases)("the overview on $name", (backend) => {
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const late = new Busy({ retryAfter: 5 })
-      const none = { trend: () => late, queue: late, refusals: late, totals: late }
+      const none = {
+        trend: () => late,
+        queue: late,
+        refusals: late,
+        totals: late,
+        failures: late,
+        issuanceTimes: late,
+        endings: late
+      }
       const unread = { concerns: [], unread: ["audit" as const], at: startsAt, wellSince: undefined }
       const page = yield* panel.ask("/ui/", held).pipe(
         Effect.provideService(Activity, none),
@@ -134,6 +142,9 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.include(words, "Not read in time: audit. There may be more than is shown.")
       assert.notInclude(words, "All is well")
       assert.include(words, "Counting the audit trail took too long.")
+      for (const chart of ["Failed orders", "Time to a certificate", "Certificates that expire Show them"]) {
+        assert.include(words, `${chart} Counting took too long. Try again`)
+      }
     }))
 
   test("shows the total number of records", (panel) =>
@@ -183,6 +194,62 @@ describe.each(databases)("the overview on $name", (backend) => {
         assert.match(wordsOf(odd), /range takes one of 24h, 7d, 30d|The parameter range was given twice/)
         assert.notInclude(wordsOf(odd), "so far")
       }
+    }))
+
+  test("shows why orders failed, how long certificates took, and when they end", (panel) =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const orderAt = Effect.fnUntraced(function*(at: number, set: string) {
+        const { id } = yield* orderOf(caller, "a.example")
+        yield* sql(`UPDATE orders SET created_at = ${at}, ${set} WHERE id = ${idLiteral(backend.dialect, id)}`)
+        return id
+      })
+      const failed = (type: string) =>
+        `status = 'invalid', error = '{"type":"urn:ietf:params:acme:error:${type}","status":400,"detail":""}'`
+      yield* orderAt(startsAt - 60, failed("badCSR"))
+      // What a validation met says more than the problem of its order.
+      const refused = yield* orderAt(startsAt - 50, failed("unauthorized"))
+      yield* sql(
+        `UPDATE challenges SET error = '{"type":"urn:ietf:params:acme:error:dns","status":400,"detail":""}' WHERE authz_id IN
+           (SELECT id FROM authorizations WHERE order_id = ${idLiteral(backend.dialect, refused)})`
+      )
+      yield* orderAt(startsAt - 40, failed("dns"))
+      yield* orderAt(startsAt - 8 * day, failed("tls"))
+      for (const [seconds, weeks] of [[2, 0], [4, 0], [70, 12]] as const) {
+        const end = Math.floor(startsAt / day) * day + weeks * 7 * day + day
+        const id = yield* orderAt(startsAt - 1000, `status = 'valid', certificate = 'x', cert_not_after = ${end}`)
+        yield* sql(
+          `INSERT INTO audit_log (created_at, event, outcome, actor_kind, profile, order_id)
+           VALUES (${startsAt - 1000 + seconds}, 'certificate_issued', 'success', 'acme', 'default', '${id}')`
+        )
+      }
+      yield* orderAt(
+        startsAt,
+        `status = 'valid', certificate = 'x', revoked_at = 1, cert_not_after = ${startsAt + day}`
+      )
+      yield* orderAt(startsAt, `status = 'valid', certificate = 'x', cert_not_after = ${startsAt - 1}`)
+      const page = yield* shown(panel)
+      const words = wordsOf(page)
+      assert.include(words, "Failed orders 3 orders within 7 days")
+      assert.match(words, /dns 2\s+badCSR 1\s+Time to a certificate the newest 3 certificates/)
+      assert.match(
+        words,
+        /up to 1 s 0\s+up to 5 s 2\s+up to 15 s 0\s+up to 1 min 0\s+up to 5 min 1\s+up to 1 h 0\s+longer 0/
+      )
+      assert.include(words, "Half of them took up to 4 s , and 95 of 100 up to 70 s .")
+      const weeks = [
+        ...page.text.slice(page.text.indexOf("endings-title")).matchAll(/<tr><td>([^<]*)<td class="num">(\d+)/g)
+      ]
+      assert.deepStrictEqual(weeks.map(([, , count]) => count), ["2", ...Array.from({ length: 11 }, () => "0"), "1"])
+      assert.deepStrictEqual(weeks.map(([, when]) => when).slice(0, 2), ["15 Jan–21 Jan", "22 Jan–28 Jan"])
+    }))
+
+  test("says in words that there is nothing to draw", (panel) =>
+    Effect.gen(function*() {
+      const words = wordsOf(yield* shown(panel))
+      assert.include(words, "No order has failed within 7 days.")
+      assert.include(words, "No certificate was issued within 30 days.")
+      assert.include(words, "No certificate expires within the next thirteen weeks.")
     }))
 
   test("is shown to every role", (panel) =>

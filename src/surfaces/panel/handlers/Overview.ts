@@ -5,12 +5,14 @@ import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
 import { Activity } from "../../../operations/operator/Activity.ts"
 import { checklist } from "../../../operations/operator/Checklist.ts"
+import type { Failures, IssuanceTimes } from "../../../operations/operator/OrderFigures.ts"
 import { trendRanges } from "../../../operations/operator/Trends.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { readAttention } from "../../operator/acts/AttentionActs.ts"
 import { readTrends } from "../../operator/acts/ServiceActs.ts"
 import type { InputOf } from "../../operator/Field.ts"
 import { barPatterns, swatch, trendChart } from "../charts/Bars.ts"
+import { endingsChart } from "../charts/EndingBars.ts"
 import { urlOf } from "../Listing.ts"
 import { askedOf } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
@@ -19,6 +21,7 @@ import { forRole, page } from "../Route.ts"
 /* The first page, which lists what needs attention and shows the trends. */
 
 const daySeconds = 86_400
+
 /** Returns the trend of one profile or of all profiles as a chart, with links to other ranges and profiles. */
 const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: InputOf<typeof readTrends.input>) {
   const names = profilesOf(config)
@@ -59,6 +62,69 @@ const figures = Effect.gen(function*() {
   }
 })
 
+/** A row of a table with bars. */
+interface BarRow {
+  readonly word: string
+  readonly count: number
+  /** The length of the bar in percent of the longest one. */
+  readonly share: number
+}
+
+const barRows = (rows: ReadonlyArray<readonly [word: string, count: number]>): ReadonlyArray<BarRow> => {
+  const most = Math.max(1, ...rows.map(([, count]) => count))
+  return rows.map(([word, count]) => ({ word, count, share: Math.round(count / most * 1000) / 10 }))
+}
+
+const mostTypes = 7
+
+/** Returns the failed orders by the type of their problem. Rare types share a row. */
+const failuresView = ({ types, ...failures }: Failures) => {
+  const rows = types.slice(0, mostTypes).map(({ count, type }) => [type === "" ? "none" : type, count] as const)
+  const others = types.slice(mostTypes).reduce((sum, { count }) => sum + count, 0)
+  return {
+    ...failures,
+    url: urlOf("/ui/orders", { status: "invalid", since: rfc3339(failures.since) }),
+    rows: barRows([...rows, ...others === 0 ? [] : [["others", others] as const]])
+  }
+}
+
+/** Returns a number of seconds in its largest whole unit: `1 min`. */
+const lengthOf = (seconds: number): string =>
+  seconds >= 3600 && seconds % 3600 === 0
+    ? `${seconds / 3600} h`
+    : seconds >= 60 && seconds % 60 === 0
+    ? `${seconds / 60} min`
+    : seconds < 120
+    ? `${seconds} s`
+    : seconds < 7200
+    ? `${Math.round(seconds / 60)} min`
+    : `${Math.round(seconds / 3600)} h`
+
+const timesView = ({ count, days, groups, median, percentile95 }: IssuanceTimes) => ({
+  count,
+  days,
+  median: lengthOf(median),
+  percentile95: lengthOf(percentile95),
+  rows: barRows(
+    groups.map(({ count, upTo }) => [upTo === undefined ? "longer" : `up to ${lengthOf(upTo)}`, count] as const)
+  )
+})
+
+/** Returns the charts below the trend. A chart whose figures take too long is undefined. */
+const orderCharts = Effect.gen(function*() {
+  const { endings, failures, issuanceTimes } = yield* Activity
+  const [failed, times, weeks] = [
+    yield* orUnknown(failures),
+    yield* orUnknown(issuanceTimes),
+    yield* orUnknown(endings)
+  ]
+  return {
+    failed: failed && failuresView(failed),
+    times: times && timesView(times),
+    endings: weeks && endingsChart(weeks)
+  }
+})
+
 /** Returns the steps of the checklist while one of them is not done. Without the number of orders, none is known. */
 const openSteps = (config: Config, orders: number | undefined) => {
   const steps = orders === undefined ? [] : checklist(config, orders)
@@ -77,6 +143,7 @@ export const overviewRoutes = (config: Config) => [
       return page("overview", "Overview", {
         attention: yield* readAttention.run({}),
         ...shown,
+        ...yield* orderCharts,
         checklist: given.sender.role === "admin" ? openSteps(config, shown.totals?.orders) : [],
         isServing: profilesOf(config).length > 0,
         chart: Result.isFailure(asked) ? undefined : yield* orUnknown(charted(config, asked.success)),
