@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { readStoredChain } from "../../../src/crypto/x509/Chain.ts"
+import type { Told } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { callerAt, column, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
@@ -95,6 +96,89 @@ describe("the pages of orders", () => {
       const { id } = yield* orderOf(yield* caller, "b.example")
       assert.notInclude((yield* ask(`/ui/orders/${id}`, held)).text, "chain.pem")
       assert.strictEqual((yield* ask(`/ui/orders/${id}/chain.pem`, held)).status, 404)
+    }))
+
+  /** Returns the words of the timeline of an order. */
+  const timelineIn = (told: Told) =>
+    wordsOf({ ...told, text: /<ol class="timeline">(.*?)<\/ol>/s.exec(told.text)?.[1] ?? "" })
+  const job = (kind: string, key: string, created: number, updated: number, more = "status = 'done'") =>
+    Effect.gen(function*() {
+      const octets = `x'${Buffer.from(`${kind}${key}`).toString("hex").slice(-32).padStart(32, "0")}'`
+      yield* sql(
+        `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+         VALUES (${octets}, '${kind}', '${key}', '{}', 'done', 1, 2, 5, ${created}, ${updated})`
+      )
+      yield* sql(`UPDATE jobs SET ${more} WHERE id = ${octets}`)
+    })
+  const trail = (
+    event: string,
+    order: string,
+    at: number,
+    more: { readonly actor?: string; readonly detail?: string }
+  ) =>
+    sql(
+      `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, order_id, detail)
+       VALUES (${at}, '${event}', 'success', '${more.actor === undefined ? "acme" : "admin"}', '${
+        more.actor ?? ""
+      }', '${order}',
+         '${more.detail ?? "{}"}')`
+    )
+
+  test("tell in a timeline what has happened, from the order to the revocation", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const { path } = yield* issued(1000, `revoked_at = ${startsAt + 500}, revocation_reason = 4`)
+      const id = path.split("/").at(-1) ?? ""
+      const [challenge = ""] = yield* column("SELECT lower(hex(id)) FROM challenges WHERE type = 'http-01'")
+      yield* sql(`UPDATE challenges SET status = 'valid', validated_at = ${startsAt + 30} WHERE type = 'http-01'`)
+      const key = challenge.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+      yield* job("challenge_validate", key, startsAt + 20, startsAt + 30)
+      yield* job("signer_issue", id, startsAt + 40, startsAt + 90)
+      yield* trail("certificate_issued", id, startsAt + 90, {})
+      yield* trail("certificate_revoked", id, startsAt + 500, { actor: "olga" })
+      const told = timelineIn(yield* ask(path, held))
+      const steps = [
+        "The client placed the order",
+        "The client answered a challenge a.example",
+        "20 seconds after the order",
+        "Validated by http-01 a.example",
+        "The client sent the signing request",
+        "40 seconds after the order",
+        "The certificate was issued",
+        "1 minute after the order",
+        "The certificate was revoked by olga superseded (4)",
+        "8 minutes after the order"
+      ]
+      assert.deepStrictEqual(steps.map((step) => told.indexOf(step)).filter((at) => at < 0), [], told)
+      assert.deepStrictEqual(
+        steps.map((step) => told.indexOf(step)),
+        steps.map((step) => told.indexOf(step)).toSorted((a, b) => a - b)
+      )
+      assert.notInclude(told, "expire")
+    }))
+
+  test("tell in a timeline what a failed validation dialled, and that a time is not stored any more", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const { id } = yield* orderOf(yield* caller, "a.example")
+      const path = `/ui/orders/${id}`
+      assert.match(timelineIn(yield* ask(path, held)), /The order expires in \d+ (?:day|hour)s/)
+      yield* sql("UPDATE orders SET status = 'invalid'")
+      yield* sql(
+        `UPDATE challenges SET status = 'invalid', error = '{"type":"x:connection","status":400,"detail":"no"}',
+           cause = '{"reason":"connect_failed","detail":"192.0.2.44 port 80: <b>refused</b>"}' WHERE type = 'http-01'`
+      )
+      const page = yield* ask(path, held)
+      assert.notInclude(page.text, "<b>refused")
+      assert.include(
+        timelineIn(page).replaceAll("&lt;b&gt;", "").replaceAll("&lt;/b&gt;", ""),
+        "The validation by http-01 failed a.example connect_failed: 192.0.2.44 port 80: refused The time is not stored."
+      )
+      yield* job("signer_issue", id, startsAt + 5, startsAt + 9, "status = 'failed', last_error = 'no token'")
+      yield* trail("certificate_issue_failed", id, startsAt + 10, { detail: "{\"cause\":\"script_failed\"}" })
+      const told = timelineIn(yield* ask(path, held))
+      assert.include(told, "Attempt 2 of 5 to sign failed no token")
+      assert.include(told, "No certificate was issued script_failed")
     }))
 
   test("offer to delete an order unless its certificate can still be used", ({ ask }) =>

@@ -8,6 +8,7 @@ import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import { orderDetailObject } from "../../../operations/operator/Objects.ts"
 import { decodedChainObject } from "../../../operations/operator/objects/CertificateObjects.ts"
 import * as orders from "../../../operations/operator/OrderRecords.ts"
+import { timelineOf } from "../../../operations/operator/OrderTimeline.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { deleteOrder, exportOrders, listOrders, revokeOrder } from "../../operator/acts/OrderActs.ts"
 import type { Filter } from "../Listing.ts"
@@ -76,6 +77,7 @@ export const orderRoutes = (
         said: saidOfProblem(order.error?.type),
         several,
         chain,
+        timeline: yield* timelineOf(config, found, now),
         reason: found.order.revocationReason === undefined ? "" : reasonShown(found.order.revocationReason),
         reasons: revocationReasons,
         isLiveCertificate: found.order.certificate !== undefined && found.order.revokedAt === undefined &&
