@@ -1,13 +1,10 @@
 import Sqlite from "better-sqlite3"
-import { Effect, Result } from "effect"
 import { X509Certificate } from "node:crypto"
-import { randomBytes } from "node:crypto"
 import { copyFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { totpCode } from "../../src/crypto/Totp.ts"
-import { generateCa } from "../../src/crypto/x509/CaCertificate.ts"
-import { serialFrom } from "../../src/crypto/x509/Leaf.ts"
 import { secretOf } from "../support/Authenticator.ts"
+import { layCa } from "../support/LaidCa.ts"
 import { freePort } from "../support/Ports.ts"
 import { minimalConfig } from "../support/Server.ts"
 import type { Incident } from "./Incident.ts"
@@ -134,29 +131,10 @@ const restore: Incident = {
 }
 
 const daySeconds = 86_400
-const caLifeSeconds = 3653 * daySeconds
 
 /** Makes a CA that expires after `secondsLeft`, in the files of the scene. */
-const layCa = async (scene: Scene, secondsLeft: number, name = "ca") => {
-  const subject = {
-    organization: "",
-    organizationalUnit: "",
-    country: "",
-    state: "",
-    locality: "",
-    commonName: "Test CA"
-  }
-  const now = scene.now - caLifeSeconds + secondsLeft
-  const made = Result.getOrThrow(
-    await Effect.runPromise(
-      Effect.result(generateCa({ keyType: "ecdsa-p256", subject, now, serial: serialFrom(randomBytes(16)) }))
-    )
-  )
-  writeFileSync(join(scene.directory, `${name}.pem`), made.certificatePem)
-  writeFileSync(join(scene.directory, `${name}.key`), made.privateKeyPem, { mode: 0o600 })
-  // The record of the list belongs to the CA that was there before.
-  for (const file of [`${name}.crl`, `${name}.crl.issued`]) rmSync(join(scene.directory, file), { force: true })
-}
+const layCaOf = (scene: Scene, secondsLeft: number, name = "ca") =>
+  layCa({ directory: scene.directory, name, end: scene.now + secondsLeft })
 
 /** Places an order with a new account, because the clock of the process is far ahead. */
 const issueAnew = async (scene: Scene, main: Member, name: string) => scene.issue(await scene.account(main), name)
@@ -165,7 +143,7 @@ const caEnds: Incident = {
   name: "ca-ends",
   config: minimalConfig,
   play: async (scene) => {
-    await layCa(scene, 100 * daySeconds)
+    await layCaOf(scene, 100 * daySeconds)
     const main = await scene.start("main")
     await scene.minutes(5)
     await issueAnew(scene, main, "before.example")
@@ -189,7 +167,7 @@ const caEnds: Incident = {
       AuthorityEndsIn1Day: [{ issuer: "ca-1" }],
       ProfileDegraded: [{ profile: "default" }]
     })
-    await layCa(scene, 3000 * daySeconds)
+    await layCaOf(scene, 3000 * daySeconds)
     await main.server.restart()
     await scene.minutes(5)
     await issueAnew(scene, main, "after.example")
@@ -218,7 +196,7 @@ const caCompromised: Incident = {
     await scene.minutes(10)
     await scene.tells()
     scene.expect("all is well")
-    await layCa(scene, 3000 * daySeconds, "ca2")
+    await layCaOf(scene, 3000 * daySeconds, "ca2")
     scene.configure(`${tableOf("", "ca2")}${tableOf(".others.former", "ca")}state = "retired"\n`)
     await main.server.restart()
     const former = /^([0-9a-f]{64}) .*\bretired\b/m.exec(await scene.command(["ca", "list"]))?.[1] ?? ""

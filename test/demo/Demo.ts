@@ -7,10 +7,15 @@ import { join } from "node:path"
 import { json } from "node:stream/consumers"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
+import { layCa } from "../support/LaidCa.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
+import type { DemoPlace, DemoState } from "./DemoState.ts"
 import { writeHistory } from "./History.ts"
+import { pastSigner } from "./PastCertificates.ts"
+import { states } from "./States.ts"
+import type { StateName } from "./States.ts"
 
 /*
  * An instance of the service with content on every page, for people to look at, for the browser tests, and for the
@@ -43,6 +48,8 @@ export interface Demo {
   readonly client: (profile: string) => Promise<AcmeSession>
   /** Makes another operator. */
   readonly enlist: (operator: DemoOperator) => Promise<void>
+  /** Runs a command of the service, which must succeed, and returns its output. */
+  readonly command: (words: ReadonlyArray<string>) => Promise<string>
   readonly stop: () => Promise<void>
 }
 
@@ -52,8 +59,8 @@ export interface DemoOptions {
   readonly adminPort?: number
   /** Further sections of the configuration. */
   readonly toml?: string
-  /** Whether the demo has no history and no certificates, like a new installation. */
-  readonly isEmpty?: boolean
+  /** The state in which the demo begins, by default `full`. */
+  readonly state?: StateName
   /** Reports the progress. */
   readonly tell?: (text: string) => void
 }
@@ -189,7 +196,8 @@ const populate = async (client: Demo["client"], tell: (text: string) => void) =>
 
 /** Starts a demo, which is complete when the promise resolves. */
 export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
-  const { isEmpty = false, tell = () => {}, toml = "" } = options
+  const { tell = () => {}, toml = "" } = options
+  const state: DemoState = states[options.state ?? "full"]
   const upstream = await slowUpstream()
   const [port, adminPort] = [options.port ?? await freePort(), options.adminPort ?? await freePort()]
   const url = `http://localhost:${adminPort}`
@@ -200,7 +208,8 @@ export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
     ACME_SVC_ADMIN__BASE_URL: url,
     ACME_SVC_LOGGING__FILTER: "info"
   }
-  const config = configOf(upstream.url, toml)
+  const now = Math.floor(Date.now() / 1000)
+  const config = configOf(upstream.url, `${toml}${state.toml?.(now) ?? ""}`)
   let server: Server | undefined
   const end = async () => {
     await server?.stop()
@@ -219,18 +228,33 @@ export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
     await command(["admin", "user", "create", username, ...words])
     rmSync(file)
   }
+  const start = async (flags: ReadonlyArray<string> = []) => {
+    server = await startServer({ config, directory, env, port, flags })
+    return server
+  }
+  const place: DemoPlace = {
+    directory,
+    database: join(directory, "sqlite.db"),
+    now,
+    tell,
+    command,
+    waitForEvent: async (event) => void await server?.waitForEvent(event)
+  }
   try {
     tell("the database and the CAs are made")
+    await layCa({ directory, commonName: "Corp Issuing CA", end: now + 2900 * 86_400 })
+    await layCa({ directory, name: "edge", commonName: "Edge CA", end: now + 1200 * 86_400 })
+    await state.before?.(place)
     await command(["init"])
     for (const operator of operators) await enlist(operator)
-    if (!isEmpty) {
+    if (state.hasHistory) {
       tell("a month of history is written")
-      writeHistory(join(directory, "sqlite.db"), Math.floor(Date.now() / 1000))
+      writeHistory(place.database, now, pastSigner(directory, "ca"))
     }
-    const started = await startServer({ config, directory, env, port })
-    server = started
+    await state.filled?.(place)
+    let started = await start()
     const client = (profile: string) => AcmeSession.open(started.profileUrl(profile))
-    if (!isEmpty) {
+    if (state.hasHistory) {
       await command(["eab", "create", "--label", "Build farm"])
       await command(["eab", "create", "--label", "Edge nodes", "--profile", "edge"])
       const { corp, issued, relayed } = await populate(client, tell)
@@ -240,12 +264,19 @@ export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
       await relayed.authorize(waiting.body, new Map())
       await relayed.finalize(waiting.body, makeCsr({ names: ["relayed.corp.example"] }).csr)
     }
+    await state.running?.(place)
+    if (state.stopped !== undefined) {
+      await started.stop()
+      await state.stopped(place)
+      started = await start(state.flags)
+    }
     return {
       url,
       acmeUrl: started.baseUrl,
       directory,
       client,
       enlist,
+      command,
       stop: end
     }
   } catch (error) {

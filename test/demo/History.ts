@@ -1,4 +1,7 @@
 import Database from "better-sqlite3"
+import type { SignPast } from "./PastCertificates.ts"
+import { id, numbersFrom, problem, written } from "./PastRows.ts"
+import { writeUnusual } from "./Unusual.ts"
 
 /*
  * Rows of the past, which clients cannot create today: the issuances of a month, and orders and jobs with every
@@ -6,36 +9,6 @@ import Database from "better-sqlite3"
  */
 
 const daySeconds = 86_400
-
-/** Returns a source of numbers that are the same in every demo. */
-const numbersFrom = (seed: number) => {
-  let state = seed
-  return () => {
-    state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296
-    return state / 4_294_967_296
-  }
-}
-
-const id = (table: number, row: number): Buffer =>
-  Buffer.from(`0190${table.toString(16).padStart(4, "0")}00007000${"8000"}${row.toString(16).padStart(12, "0")}`, "hex")
-
-const written = (octets: Buffer): string =>
-  octets.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
-
-/** The status of each problem that is stored with an order or a challenge. */
-const statuses = {
-  badCSR: 400,
-  connection: 400,
-  dns: 400,
-  incorrectResponse: 403,
-  rejectedIdentifier: 403,
-  serverInternal: 500,
-  tls: 400,
-  unauthorized: 403
-}
-
-const problem = (type: keyof typeof statuses, detail: string): string =>
-  JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, status: statuses[type], detail })
 
 /** A failed order with the stored facts that let its page explain the failure. */
 interface Failed {
@@ -157,8 +130,15 @@ const deliveries = [
   { event: "challenge_failed", status: "failed", error: "not_delivered: connection refused", attempts: 5 }
 ]
 
-/** Writes the past into a migrated SQLite database that no service uses yet. */
-export const writeHistory = (path: string, now: number): void => {
+/** Returns how many seconds an issuance took: mostly a few, sometimes an hour. */
+const secondsTaken = (random: () => number): number => {
+  const chance = random()
+  const most = chance < 0.62 ? 4 : chance < 0.9 ? 14 : chance < 0.97 ? 200 : 3000
+  return Math.ceil(random() * most)
+}
+
+/** Writes the past into a migrated SQLite database that no service uses yet. `sign` is the signer of the profile corp. */
+export const writeHistory = (path: string, now: number, sign: SignPast): void => {
   const database = new Database(path)
   const random = numbersFrom(7)
   database.transaction(() => {
@@ -216,6 +196,45 @@ export const writeHistory = (path: string, now: number): void => {
         more["reason"] ?? null,
         more["detail"] ?? null
       )
+    const past = database.prepare(
+      `INSERT INTO orders (id, profile, account_id, status, identifiers, certificate, cert_serial, cert_pubkey, cert_not_after,
+         revoked_at, revocation_reason, created_at, created_ip) VALUES (?, 'corp', ?, 'valid', ?, ?, ?, ?, ?, ?, ?, ?, '192.0.2.10')`
+    )
+    const name = database.prepare(
+      "INSERT INTO order_identifiers (order_id, profile, name, name_rev) VALUES (?, ?, ?, ?)"
+    )
+    const authorization = database.prepare(
+      "INSERT INTO authorizations (id, order_id, identifier, status, created_at) VALUES (?, ?, ?, ?, ?)"
+    )
+    const proof = database.prepare(
+      `INSERT INTO challenges (id, authz_id, type, position, token, status, validated_at, created_at)
+       VALUES (?, ?, 'http-01', 0, ?, 'valid', ?, ?)`
+    )
+    let issuances = 0
+    /** Writes an order with its certificate, and returns what the trail says of it. */
+    const issuedAt = (at: number, value: string, revokedAt: number | undefined) => {
+      const [number, begun] = [issuances++, at - secondsTaken(random)]
+      const [of, proved] = [id(20, number), id(21, number)]
+      const end = at + (random() < 0.3 ? 47 : 90) * daySeconds
+      const { chain, pubkey, serial } = sign([value], at - 3600, end)
+      const identifier = { type: "dns", value }
+      past.run(
+        of,
+        id(1, 0),
+        JSON.stringify([identifier]),
+        chain,
+        serial,
+        pubkey,
+        end,
+        revokedAt ?? null,
+        revokedAt === undefined ? null : 4,
+        begun
+      )
+      name.run(of, "corp", value, [...value].toReversed().join(""))
+      authorization.run(proved, of, JSON.stringify(identifier), "valid", begun)
+      proof.run(id(22, number), proved, `token-past-${number}`, Math.max(begun, at - 1), begun)
+      return { serial, order: written(of), account: written(id(1, 0)) }
+    }
     for (let day = 29; day >= 0; day--) {
       const isWeekend = new Date((now - day * daySeconds) * 1000).getUTCDay() % 6 === 0
       const issued = Math.round((isWeekend ? 6 : 22) + random() * 14)
@@ -223,9 +242,13 @@ export const writeHistory = (path: string, now: number): void => {
         const at = now - day * daySeconds - Math.floor(random() * 0.9 * daySeconds) - 60
         const chance = random()
         const profile = chance < 0.7 ? "corp" : chance < 0.9 ? "public" : "script"
-        const names = JSON.stringify([`node-${Math.floor(random() * 400)}.corp.example`])
+        const value = `node-${Math.floor(random() * 400)}.corp.example`
+        const names = JSON.stringify([value])
         const serial = Math.floor(random() * 1e15).toString(16).padStart(32, "4")
         const fate = random()
+        const facts = fate >= 0.07 && profile === "corp"
+          ? issuedAt(at, value, fate > 0.96 ? at + 30 : undefined)
+          : { serial }
         if (fate < 0.07) {
           tell(at, "certificate_issue_failed", "failure", {
             profile,
@@ -233,20 +256,14 @@ export const writeHistory = (path: string, now: number): void => {
             reason: "serverInternal",
             detail: JSON.stringify({ cause: "attempts_exhausted" })
           })
-        } else tell(at, "certificate_issued", "success", { profile, names, serial })
+        } else tell(at, "certificate_issued", "success", { profile, names, ...facts })
         if (fate > 0.96) {
-          tell(at + 30, "certificate_revoked", "success", { profile, names, serial, actor: "admin", actorId: "olga" })
+          tell(at + 30, "certificate_revoked", "success", { profile, names, ...facts, actor: "admin", actorId: "olga" })
         }
       }
     }
     const order = database.prepare(
       `INSERT INTO orders (id, profile, account_id, status, identifiers, error, created_at, created_ip) VALUES (?, ?, ?, 'invalid', ?, ?, ?, ?)`
-    )
-    const name = database.prepare(
-      "INSERT INTO order_identifiers (order_id, profile, name, name_rev) VALUES (?, ?, ?, ?)"
-    )
-    const authorization = database.prepare(
-      "INSERT INTO authorizations (id, order_id, identifier, status, created_at) VALUES (?, ?, ?, ?, ?)"
     )
     const challenge = database.prepare(
       `INSERT INTO challenges (id, authz_id, type, position, token, status, error, cause, created_at)
@@ -337,6 +354,7 @@ export const writeHistory = (path: string, now: number): void => {
         at + 60
       )
     })
+    writeUnusual(database, now, sign)
   })()
   database.close()
 }

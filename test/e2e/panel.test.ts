@@ -23,7 +23,7 @@ describe("the panel in a browser", () => {
 
   beforeAll(async () => {
     await builtServer()
-    ;[demo, browser] = await Promise.all([startDemo({ isEmpty: true }), startBrowser()])
+    ;[demo, browser] = await Promise.all([startDemo({ state: "empty" }), startBrowser()])
   })
   afterAll(async () => {
     for (const window of windows) await window.context.close()

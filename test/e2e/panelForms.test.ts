@@ -63,7 +63,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     ;[browser, demo, strict] = await Promise.all([
       startBrowser(),
       startDemo({ toml: attempts }),
-      startDemo({ isEmpty: true, toml: `${attempts}require_mfa = true\n` })
+      startDemo({ state: "empty", toml: `${attempts}require_mfa = true\n` })
     ])
     await demo.enlist(bob)
     await demo.enlist(cora)

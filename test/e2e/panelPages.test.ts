@@ -1,15 +1,15 @@
 import type { APIResponse, Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import type { Demo, DemoOperator } from "../demo/Demo.ts"
+import type { Demo } from "../demo/Demo.ts"
 import { startDemo } from "../demo/Demo.ts"
 import type { Window } from "../support/Browser.ts"
-import { enrol, openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
+import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { accessFaults, htmlFaults, keyboardFaults } from "../support/Checked.ts"
 import { builtServer } from "../support/Databases.ts"
 import { isFull } from "../support/Full.ts"
 import type { FileRow, PageRow, Reader, Row, WayRow } from "../support/PanelPages.ts"
 import { nameOf, readers, rows } from "../support/PanelPages.ts"
-import { patternOf } from "../support/PanelRoutes.ts"
+import { enlistHalf, half, pathOf } from "../support/PanelPaths.ts"
 
 /*
  * Checks every page of the panel for everything that is required of it, and prints a table. `Table.test.ts` fails if a
@@ -19,8 +19,6 @@ import { patternOf } from "../support/PanelRoutes.ts"
 const columns = [...readers, "empty", "populated", "360 px", "keyboard", "light", "dark", "no script", "html"] as const
 
 type Column = typeof columns[number]
-
-const half: DemoOperator = { username: "hanna", password: "Half a bridge is no bridge", role: "viewer" }
 
 const outcome = (answer: APIResponse): string => {
   if (answer.status() !== 303) return String(answer.status())
@@ -81,24 +79,17 @@ describe.runIf(isFull)("every page of the panel", () => {
     halfSince = performance.now()
   }
 
-  const pathOf = async ({ at, from, pattern }: Row): Promise<string> => {
-    if (typeof at === "string") return at
-    const { linkedFrom, plus = "" } = at
-    const html = await (await get(from === "none" ? "none" : "admin", linkedFrom)).text()
-    const links = [...html.matchAll(/href="([^"?#]+)"/g)].map(([, href = ""]) => `${href}${plus}`)
-    const path = links.find((one) => patternOf(one) === pattern)
-    if (path === undefined) throw new Error(`${linkedFrom} leads to no ${pattern}`)
+  const pathFor = async (row: Row): Promise<string> => {
+    const reader = row.from === "none" ? "none" : "admin"
+    const path = await pathOf(row, async (list) => (await get(reader, list)).text())
+    if (path === undefined) throw new Error(`nothing leads to ${nameOf(row)}`)
     return path
   }
 
   beforeAll(async () => {
     await builtServer()
-    ;[browser, demo, empty] = await Promise.all([startBrowser(), startDemo(), startDemo({ isEmpty: true })])
-    await demo.enlist(half)
-    const first = await openWindow(browser)
-    await signInAs(first.page, demo.url, half)
-    await enrol(first, demo.url, half)
-    await first.close()
+    ;[browser, demo, empty] = await Promise.all([startBrowser(), startDemo(), startDemo({ state: "empty" })])
+    await enlistHalf(browser, demo)
     await open("none")
     await open("half")
     for (const role of ["viewer", "operator", "admin"] as const) {
@@ -219,7 +210,7 @@ describe.runIf(isFull)("every page of the panel", () => {
   it.each(rows.map((row) => ({ name: nameOf(row), row })))("fulfils every requirement: $name", async ({ row }) => {
     await keepHalf()
     const noted = noting(row)
-    const path = await pathOf(row)
+    const path = await pathFor(row)
     for (const reader of readers) {
       const answer = await get(reader, path)
       const expected = expectedFor(row, reader)
