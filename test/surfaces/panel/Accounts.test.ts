@@ -86,6 +86,20 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/accounts/${nobody}`, yield* entered({ ask }, "ann", "viewer"))).status, 404)
     }))
 
+  test("write contacts from left to right, and in the list with at most 36 characters", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const { accountId } = yield* account
+      const contact = `\u05d3\u05d5\u05d0\u05e8@${"a-long-zone.".repeat(6)}example`
+      yield* sql(`UPDATE accounts SET contact = '["mailto:${contact}"]'`)
+      const shownOn = (path: string) =>
+        Effect.map(ask(path, held), ({ text }) => /<bdi dir="ltr"[^>]*>([^<]*)<\/bdi>/.exec(text)?.[1])
+      assert.strictEqual(yield* shownOn(`/ui/accounts/${accountId}`), contact)
+      const listed = (yield* shownOn("/ui/accounts")) ?? ""
+      assert.lengthOf(listed, 36)
+      assert.match(listed, /^\u05d3.*…/)
+    }))
+
   test("have separate pages for the orders of an account", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* account

@@ -181,6 +181,20 @@ describe("the pages of orders", () => {
       assert.include(told, "No certificate was issued script_failed")
     }))
 
+  test("fold the names of an order away from the eleventh on", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const names = (many: number) => Array.from({ length: many }, (_, index) => `n${index}.example`)
+      const by = yield* caller
+      const shownOf = Effect.fnUntraced(function*(many: number) {
+        const { id } = yield* orderOf(by, ...names(many))
+        return (yield* ask(`/ui/orders/${id}`, held)).text
+      })
+      assert.notInclude(yield* shownOf(10), "class=\"rest\"")
+      const twelve = yield* shownOf(12)
+      assert.match(twelve, /n9\.example<\/bdi><details class="rest"><summary>2 more<\/summary>.*n11\.example/s)
+    }))
+
   test("offer to delete an order unless its certificate can still be used", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")

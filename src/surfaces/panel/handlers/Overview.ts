@@ -91,14 +91,14 @@ const failuresView = ({ types, ...failures }: Failures) => {
 /** Returns a number of seconds in its largest whole unit: `1 min`. */
 const lengthOf = (seconds: number): string =>
   seconds >= 3600 && seconds % 3600 === 0
-    ? `${seconds / 3600} h`
+    ? `${seconds / 3600}\u00a0h`
     : seconds >= 60 && seconds % 60 === 0
-    ? `${seconds / 60} min`
+    ? `${seconds / 60}\u00a0min`
     : seconds < 120
-    ? `${seconds} s`
+    ? `${seconds}\u00a0s`
     : seconds < 7200
-    ? `${Math.round(seconds / 60)} min`
-    : `${Math.round(seconds / 3600)} h`
+    ? `${Math.round(seconds / 60)}\u00a0min`
+    : `${Math.round(seconds / 3600)}\u00a0h`
 
 const timesView = ({ count, days, groups, median, percentile95 }: IssuanceTimes) => ({
   count,
