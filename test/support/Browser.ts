@@ -30,6 +30,8 @@ export interface WindowOptions {
   readonly width?: number
   readonly height?: number
   readonly hasScripts?: boolean
+  /** How many pixels of the screen a pixel of the page is wide. */
+  readonly scale?: number
 }
 
 /** A window with one page. `complaints` has everything that the browser found wrong with any page in the window. */
@@ -47,10 +49,11 @@ const isRefusal = (text: string): boolean =>
 
 /** Opens a window without cookies. */
 export const openWindow = async (browser: Browser, options: WindowOptions = {}): Promise<Window> => {
-  const { hasScripts = true, height = 800, theme = "light", width = 1280 } = options
+  const { hasScripts = true, height = 800, scale = 1, theme = "light", width = 1280 } = options
   const context = await browser.newContext({
     colorScheme: theme,
     viewport: { width, height },
+    deviceScaleFactor: scale,
     javaScriptEnabled: hasScripts,
     timezoneId: "Europe/Warsaw",
     locale: "en-GB"
