@@ -205,6 +205,19 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/jobs/${nobody}/cancel`, { method: "POST", ...held })).status, 404)
     }))
 
+  test("keep the lines of an error on the job's own page", ({ ask }) =>
+    Effect.gen(function*() {
+      const { id } = yield* finalized
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const shown = Effect.fnUntraced(function*(error: string) {
+        yield* sql(`UPDATE jobs SET status = 'failed', last_error = '${error}'`)
+        return (yield* ask(`/ui/jobs/${id}`, held)).text
+      })
+      assert.include(yield* shown("one\ntwo"), "<pre tabindex=\"0\"><bdi>one\ntwo</bdi></pre>")
+      assert.include(yield* shown("one line"), "<bdi>one line</bdi>")
+      assert.notInclude(yield* shown("one line"), "<pre tabindex=\"0\"><bdi>")
+    }))
+
   test("escape an error", ({ ask }) =>
     Effect.gen(function*() {
       const { id } = yield* finalized
