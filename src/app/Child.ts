@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -11,17 +12,26 @@ import { Loops } from "../engine/Loops.ts"
 import type { Parent } from "../engine/processes/OwnParent.ts"
 import { lifeMillis } from "../engine/Time.ts"
 import type { Loaded } from "../settings/Load.ts"
+import type { SignInState } from "../surfaces/cli/Welcome.ts"
 import { CommandFailed, messageOf } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import type { Kept } from "./Graph.ts"
 import type { InForce } from "./InForce.ts"
-import type { Reply } from "./ProcessMessage.ts"
+import type { Reply, SignIn } from "./ProcessMessage.ts"
 import { ToChild } from "./ProcessMessage.ts"
 import type { Prepared, Surroundings } from "./Reload.ts"
 import { prepare } from "./Reload.ts"
 import { Settings } from "./Settings.ts"
 
 type Told<T extends ToChild["type"]> = Extract<ToChild, { readonly type: T }>
+
+/** What a child answers when its parent asks. */
+interface Answers<R> {
+  /** The text of a scrape. */
+  readonly scrape: Effect.Effect<string, never, R>
+  /** Whether somebody can sign in to the panel. Makes the link of the state `link`. */
+  readonly signIn: Effect.Effect<SignInState | undefined, never, R>
+}
 
 /** A process that serves a part of a service for its parent (docs/contribute/decisions/processes.md). */
 export interface Child {
@@ -35,9 +45,9 @@ export interface Child {
   readonly failingElsewhere: () => ReadonlyArray<string>
   /**
    * Tells the parent that this process serves. After that, tells the parent whether the process is ready, and answers
-   * scrapes.
+   * its questions.
    */
-  readonly report: <R>(scrape: Effect.Effect<string, never, R>) => Effect.Effect<void, never, R | Loops | Scope.Scope>
+  readonly report: <R>(answers: Answers<R>) => Effect.Effect<void, never, R | Loops | Scope.Scope>
   /**
    * Reloads whenever the parent asks for a reload. The parent asks every process to prepare first, and then to publish
    * or abandon.
@@ -47,6 +57,14 @@ export interface Child {
     surroundings: Surroundings
   ) => Effect.Effect<never, never, Kept | InForce | Settings>
 }
+
+/** Returns a state as a message, which the parent alone receives. */
+const signInOf = (state: SignInState | undefined): SignIn =>
+  state === undefined
+    ? { _tag: "unknown" }
+    : state._tag === "link"
+    ? { ...state, url: Redacted.value(state.url) }
+    : state
 
 const decode = Schema.decodeUnknownOption(ToChild)
 const betweenLooks = "1 second"
@@ -115,7 +133,7 @@ const obeying = (
 
 /** Waits until the parent says what this process has to do. */
 export const begun = Effect.fnUntraced(function*(parent: Parent): Effect.fn.Return<Child> {
-  const scrapes = yield* Queue.unbounded<Told<"scrape">>()
+  const questions = yield* Queue.unbounded<Told<"scrape" | "signIn">>()
   const orders = yield* Queue.unbounded<Order>()
   let elsewhere: ReadonlyArray<string> = []
   const next = Effect.map(parent.received, decode)
@@ -137,7 +155,7 @@ export const begun = Effect.fnUntraced(function*(parent: Parent): Effect.fn.Retu
     }))
   const reply = (message: Reply) => parent.send(message)
 
-  const report = <R>(scrape: Effect.Effect<string, never, R>) =>
+  const report = <R>({ scrape, signIn }: Answers<R>) =>
     Effect.gen(function*() {
       yield* supervised(
         "process_messages",
@@ -151,7 +169,8 @@ export const begun = Effect.fnUntraced(function*(parent: Parent): Effect.fn.Retu
                 elsewhere = message.failing
                 return
               case "scrape":
-                return Queue.offerUnsafe(scrapes, message)
+              case "signIn":
+                return Queue.offerUnsafe(questions, message)
               default:
                 return Queue.offerUnsafe(orders, message)
             }
@@ -168,8 +187,11 @@ export const begun = Effect.fnUntraced(function*(parent: Parent): Effect.fn.Retu
       })
       yield* supervised("process_state", Effect.repeat(tell, Schedule.spaced(betweenLooks)))
       const answer = Effect.flatMap(
-        Queue.take(scrapes),
-        ({ id }) => Effect.flatMap(scrape, (text) => reply({ type: "scraped", id, text }))
+        Queue.take(questions),
+        ({ id, type }) =>
+          type === "scrape"
+            ? Effect.flatMap(scrape, (text) => reply({ type: "scraped", id, text }))
+            : Effect.flatMap(signIn, (state) => reply({ type: "signIns", id, state: signInOf(state) }))
       )
       yield* supervised("process_scrapes", Effect.forever(answer))
     })

@@ -21,7 +21,7 @@ export interface ChildProcess {
   /** Returns the vital loops that keep failing in the child, as the child last reported them. */
   readonly failing: () => ReadonlyArray<string>
   /** Asks the child a question. */
-  readonly ask: (type: "publish" | "scrape" | { readonly build: ConfigFile }) => Effect.Effect<Answer>
+  readonly ask: (type: "publish" | "scrape" | "signIn" | { readonly build: ConfigFile }) => Effect.Effect<Answer>
   readonly tell: (message: Extract<ToChild, { readonly type: "abandon" | "service" }>) => void
   readonly stop: Effect.Effect<void>
   /** Completes when the child has ended. */

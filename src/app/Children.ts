@@ -1,6 +1,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -12,10 +13,11 @@ import type { Ended } from "../engine/processes/Fork.ts"
 import { mergeScrapes } from "../engine/telemetry/MergedScrapes.ts"
 import { lifeMillis } from "../engine/Time.ts"
 import type { ConfigFile } from "../settings/Load.ts"
+import type { SignInState } from "../surfaces/cli/Welcome.ts"
 import type { Answer, ChildProcess } from "./ChildProcess.ts"
 import { startChild } from "./ChildProcess.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import type { Task } from "./ProcessMessage.ts"
+import type { SignIn, Task } from "./ProcessMessage.ts"
 
 /** The children of a process, which are kept alive. */
 export interface Children {
@@ -33,6 +35,11 @@ export interface Children {
   readonly begin: Effect.Effect<void, CommandFailed, Loops | Scope.Scope>
   /** The text of a scrape. A child that does not answer in time is left out. */
   readonly scrape: Effect.Effect<string>
+  /**
+   * Whether somebody can sign in to the panel, as the child that serves it tells. Undefined if there is no such child,
+   * or if it does not answer in time.
+   */
+  readonly signIn: Effect.Effect<SignInState | undefined>
   /**
    * Lets every child prepare to serve a file. If all of them can, runs `publish`, and then the children serve the file.
    * Otherwise nothing changes, and this fails with the first refusal. Returns how many listeners of a child have a new
@@ -60,7 +67,7 @@ interface State {
   stopping: boolean
 }
 
-const scrapeMillis = 5000
+const answerMillis = 5000
 const betweenLooks = "1 second"
 const exitCodes = [1, 2, 3] as const
 
@@ -143,6 +150,20 @@ const refusalIn = (answers: ReadonlyArray<readonly [number, Answer]>): CommandFa
   return undefined
 }
 
+/** Returns a state that a child has told. */
+const stateOf = (state: SignIn): SignInState | undefined => {
+  switch (state._tag) {
+    case "unknown":
+      return undefined
+    case "link":
+      return { ...state, url: Redacted.make(state.url) }
+    case "needsLink":
+      return state
+    default:
+      return { _tag: state._tag }
+  }
+}
+
 /** Tells every child what keeps the service from being ready, each time that this changes. */
 const spread = ({ failing, running }: State) => {
   let told = ""
@@ -187,10 +208,21 @@ export const makeChildren = (
       }),
       scrape: Effect.suspend(() =>
         Effect.map(
-          askAll(state, "scrape", scrapeMillis),
+          askAll(state, "scrape", answerMillis),
           (answers) => mergeScrapes(answers.flatMap(([, given]) => given?.type === "scraped" ? [given.text] : []))
         )
       ),
+      signIn: Effect.suspend(() => {
+        const { process } = tasks.find(({ roles }) => roles.includes("admin")) ?? {}
+        const child = process === undefined ? undefined : running.get(process)
+        return child?.isReady() !== true ? Effect.undefined : Effect.map(
+          Effect.timeoutOption(child.ask("signIn"), answerMillis),
+          (answer) => {
+            const given = Option.getOrUndefined(answer)
+            return given?.type === "signIns" ? stateOf(given.state) : undefined
+          }
+        )
+      }),
       reload: (next, publish) =>
         state.starts.withPermits(tasks.length)(Effect.gen(function*() {
           const answers = yield* askAll(state, { build: next })

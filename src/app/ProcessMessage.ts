@@ -45,6 +45,8 @@ export const ToChild = Schema.Union([
   /** Asks the child to drop what it has prepared. */
   Schema.Struct({ type: Schema.Literal("abandon") }),
   Schema.Struct({ type: Schema.Literal("scrape"), id: Schema.Int }),
+  /** Asks the child that serves the panel whether somebody can sign in. */
+  Schema.Struct({ type: Schema.Literal("signIn"), id: Schema.Int }),
   /** Tells the child which loops and processes keep the service from being ready. */
   Schema.Struct({ type: Schema.Literal("service"), failing: Schema.Array(Schema.String) })
 ])
@@ -52,12 +54,26 @@ export const ToChild = Schema.Union([
 /** What a parent tells a child. */
 export type ToChild = typeof ToChild.Type
 
+/**
+ * Whether somebody can sign in to the panel (`SignInState`), with the URL of a link as a text. `unknown` means that the
+ * child could not find out.
+ */
+const SignIn = Schema.Union([
+  Schema.Struct({ _tag: Schema.Literals(["nobody", "somebody", "unknown"]) }),
+  Schema.Struct({ _tag: Schema.Literal("needsLink"), username: Schema.String }),
+  Schema.Struct({ _tag: Schema.Literal("link"), username: Schema.String, url: Schema.String })
+])
+
+/** Whether somebody can sign in to the panel, as a child tells it. */
+export type SignIn = typeof SignIn.Type
+
 /** What a child answers. */
 export const Reply = Schema.Union([
   Schema.Struct({ type: Schema.Literal("built"), id: Schema.Int, rebound: Schema.Int }),
   Schema.Struct({ type: Schema.Literal("refused"), id: Schema.Int, code: Schema.Int, message: Schema.String }),
   Schema.Struct({ type: Schema.Literal("published"), id: Schema.Int }),
-  Schema.Struct({ type: Schema.Literal("scraped"), id: Schema.Int, text: Schema.String })
+  Schema.Struct({ type: Schema.Literal("scraped"), id: Schema.Int, text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("signIns"), id: Schema.Int, state: SignIn })
 ])
 
 /** What a child answers. */

@@ -12,6 +12,7 @@ import { currentMillis } from "../engine/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { changedKeys } from "../settings/Changes.ts"
 import type { Loaded } from "../settings/Load.ts"
+import type { SignInState } from "../surfaces/cli/Welcome.ts"
 import { checkAddresses } from "./Addresses.ts"
 import { makeChildren } from "./Children.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -57,8 +58,8 @@ export interface SupervisedRun {
   readonly loaded: Loaded
   /** How many processes serve ACME clients. */
   readonly count: number
-  /** Prints the welcome text when everything is served. */
-  readonly announce: Effect.Effect<void>
+  /** Prints the welcome text when everything is served. `signIn` finds out whether somebody can sign in. */
+  readonly announce: (signIn: Effect.Effect<SignInState | undefined>) => Effect.Effect<void>
 }
 
 /**
@@ -117,7 +118,7 @@ export const superviseProcesses = (
       )
     )
     const reloading = Effect.forever(Effect.andThen(process.reloadSignal, reload))
-    const serving = Effect.andThen(Effect.andThen(children.begin, announce), reloading)
+    const serving = Effect.andThen(Effect.andThen(children.begin, announce(children.signIn)), reloading)
     yield* Effect.raceFirst(stopped, Effect.raceFirst(serving, process.uncaught))
     yield* children.stop
     yield* listeners.drain

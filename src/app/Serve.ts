@@ -32,6 +32,7 @@ import { RenewalHours } from "../services/signing/RenewalHours.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStateRows.ts"
+import type { SignInState } from "../surfaces/cli/Welcome.ts"
 import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
 import type { Child } from "./Child.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -90,8 +91,10 @@ export interface Run {
    * database before.
    */
   readonly acceptsEmptyDatabase: boolean
-  /** Prints the welcome text when everything is served. In a child, the parent prints it. */
-  readonly announce: Effect.Effect<void, never, Database | Entropy>
+  /** Prints the welcome text when everything is served. A child never prints it, because the parent does. */
+  readonly announce: (signIn: Run["signIn"]) => Effect.Effect<void, never, Database | Entropy>
+  /** Finds out whether somebody can sign in to the panel, for the welcome text. */
+  readonly signIn: Effect.Effect<SignInState | undefined, never, Database | Entropy>
   /** What the process knows of its parent, if it has one. */
   readonly child: Child | undefined
 }
@@ -155,7 +158,7 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
 })
 
 /** Binds the sockets, starts everything and runs `announce`. Returns what the shutdown needs. */
-const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, child, loaded, roles }: Run) {
+const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, child, loaded, roles, signIn }: Run) {
   const { config } = loaded
   const { process } = yield* Host
   const entropy = yield* Entropy
@@ -202,8 +205,8 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, chil
     yield* advise(config, speaksFor)
   }
   yield* adviseOnOperators(config, roles)
-  yield* announce
-  if (child !== undefined) yield* child.report(Effect.flatMap(Ref.get(current), ({ scrape }) => scrape))
+  if (child === undefined) yield* announce(signIn)
+  else yield* child.report({ scrape: Effect.flatMap(Ref.get(current), ({ scrape }) => scrape), signIn })
   return { build, current, listeners, runner, stop, stopped: Fiber.join(stopped) }
 })
 

@@ -9,10 +9,11 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import type { HttpAnswer } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
+import { onTerminal } from "../support/OnTerminal.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { runtime, runToEnd, startServer, thisBuild } from "../support/Server.ts"
 
 /* Tests a service that runs as several processes under a parent (docs/contribute/decisions/processes.md). */
 
@@ -323,6 +324,46 @@ describe("the first start of several processes", () => {
     assert.include(stderr, "ca.key")
     assert.lengthOf(records.filter(({ fields }) => fields["event"] === "server_fatal_error"), 1)
     assert.lengthOf(records.filter(({ fields }) => fields["event"] === "server_process_started"), 1)
+  })
+
+  it("says whether somebody can sign in to the panel, and prints a link only on a terminal", async () => {
+    const directory = freshDirectory()
+    const [port, adminPort] = [await freePort(), await freePort()]
+    const here = {
+      ...await env({ ACME_SVC_SERVER__PROCESSES: "2" }),
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: `http://localhost:${port}`,
+      ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${adminPort}`,
+      ACME_SVC_ADMIN__BASE_URL: `http://localhost:${adminPort}`,
+      ACME_SVC_LOGGING__JSON_FORMAT: undefined
+    }
+    assert.strictEqual((await runToEnd(["init"], { config: null, directory, env: here })).code, 0)
+    const server = await startServer({ config: null, directory, port, env: here, startedBy: "server_process_started" })
+    try {
+      await server.waitForLine(/^ +\S+\/profile\/default\/$/)
+      assert.match(server.stdout(), /^ {2}acme-svc admin user link admin$/m)
+      assert.notInclude(server.stdout(), "/ui/link#")
+    } finally {
+      await server.stop()
+    }
+    const terminal = onTerminal(`exec '${runtime}' '${join(thisBuild, "dist/main.js")}' serve`, {
+      directory,
+      env: { PATH: process.env["PATH"], HOME: directory, USER: "newcomer", NO_COLOR: "1", ...here }
+    })
+    try {
+      const [, origin = "", token = ""] = await terminal.shown(/^ {2}(http:\/\/localhost:\d+)\/ui\/link#([\w-]{43})$/m)
+      const http = makeHttpClient()
+      const opened = await http.send(`${origin}/ui/link`, {
+        method: "POST",
+        headers: { origin, "content-type": "application/x-www-form-urlencoded" },
+        body: `token=${token}`
+      })
+      http.close()
+      assert.strictEqual(opened.status, 200)
+      assert.include(opened.text, "value=\"admin\"")
+    } finally {
+      assert.strictEqual(await terminal.interrupt(), 0)
+    }
   })
 
   it("is refused on SQLite and for an invalid number of processes", async () => {

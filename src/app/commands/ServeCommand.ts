@@ -85,10 +85,10 @@ const serveProgram = (given: Roles, acceptsEmptyDatabase = false) =>
         )
       )
     const operator = yield* Operator
+    const signIn = signInState(config, { isTerminal: host.stdout.isTerminal, operator })
     // No link is made unless it is printed.
-    const announce = servesPanel && !config.logging.json_format
-      ? Effect.flatMap(signInState(config, { isTerminal: host.stdout.isTerminal, operator }), welcome)
-      : welcome(undefined)
+    const announce = <R>(asked: Effect.Effect<SignInState | undefined, never, R>) =>
+      servesPanel && !config.logging.json_format ? Effect.flatMap(asked, welcome) : welcome(undefined)
     const serveHere = Effect.gen(function*() {
       if (child === undefined) yield* toldOfFile
       const settle: (
@@ -97,14 +97,14 @@ const serveProgram = (given: Roles, acceptsEmptyDatabase = false) =>
       ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
       yield* Effect.raceFirst(Effect.andThen(settled, tellMissingRights(roles)), process.uncaught)
-      const run = { roles, loaded, acceptsEmptyDatabase, announce: child === undefined ? announce : Effect.void, child }
+      const run = { roles, loaded, acceptsEmptyDatabase, announce, signIn, child }
       yield* Effect.provide(serve(run), Graph.kept(roles, child?.number))
     }).pipe(Effect.provide(database(config, { creates: true, serving: true })))
     const serveByProcesses = (count: number) =>
       Effect.gen(function*() {
         yield* toldOfFile
         const { superviseProcesses } = yield* Effect.promise(() => import("../Processes.ts"))
-        yield* superviseProcesses({ roles, loaded, count, announce: welcome(undefined) })
+        yield* superviseProcesses({ roles, loaded, count, announce })
       })
     const count = child === undefined && roles.has("acme") ? processesOf(config) : 1
     return yield* (count > 1 ? serveByProcesses(count) : serveHere).pipe(
