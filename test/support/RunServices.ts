@@ -36,6 +36,9 @@ export const startRunServices = async (): Promise<{ readonly url: string; readon
   }
 
   const server = createServer((request, response) => {
+    // A test that runs a program to its end has no turn of its event loop meanwhile, so it could use an idle connection
+    // that this server is just closing.
+    response.setHeader("connection", "close")
     answer(request.url).then(
       (text) => response.end(text),
       (error: unknown) => {

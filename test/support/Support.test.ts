@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Client } from "pg"
-import { assert, describe, it } from "vitest"
+import { assert, describe, inject, it } from "vitest"
 import { makeAcmeKey, signJws } from "./AcmeSession.ts"
 import { makeCsr } from "./Csr.ts"
 import { bothDatabases, freshPostgresUrl } from "./Databases.ts"
@@ -44,6 +44,15 @@ describe("a database for tests", () => {
     const url = await freshPostgresUrl()
     const tables = "SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'"
     assert.strictEqual(await one(url, tables), 0)
+  })
+})
+
+describe("the services of a test run", () => {
+  it("close a connection after its answer, because a test may have no turn of its event loop for a while", async () => {
+    const http = makeHttpClient()
+    const { headers } = await http.send(`${inject("runServices")}/none`, { method: "POST" })
+    http.close()
+    assert.strictEqual(headers["connection"], "close")
   })
 })
 
