@@ -11,7 +11,7 @@ import { found, options } from "../../tools/site/Search.ts"
 import type { Site } from "../../tools/site/Site.ts"
 import { makeSite } from "../../tools/site/Site.ts"
 import { openWindow, startBrowser } from "../support/Browser.ts"
-import { accessFaults, htmlFaults } from "../support/Checked.ts"
+import { accessFaults, htmlFaults, keyboardFaults } from "../support/Checked.ts"
 import { freshDirectory } from "../support/Databases.ts"
 import { documents, text } from "../support/Documents.ts"
 import { isFull } from "../support/Full.ts"
@@ -208,6 +208,25 @@ describe.runIf(isFull)("the pages of the site", () => {
     await page.keyboard.press("Enter")
     await page.waitForURL(`${root}configure/rotation.html`)
     assert.strictEqual(await page.locator("h1").textContent(), "Replacing the CA")
+    await window.close()
+  })
+
+  it.each([390, 1440])("can be used with the keyboard alone at %d", async (width) => {
+    const window = await openWindow(browser, { width, height: 900 })
+    for (const page of ["index.html", "operate/jobs.html", "configure/rotation.html"]) {
+      await window.page.goto(`${url}${page}`)
+      assert.deepStrictEqual(await keyboardFaults(window.page), [], page)
+    }
+    await window.close()
+  })
+
+  it("can be read and left without scripts, but not searched", async () => {
+    const window = await openWindow(browser, { hasScripts: false })
+    const { page } = window
+    await page.goto(`${url}operate/jobs.html`)
+    assert.isFalse(await page.locator("#q").isVisible())
+    await page.getByRole("navigation").getByRole("link", { name: "Upgrade" }).click()
+    assert.strictEqual(await page.locator("h1").textContent(), "Upgrading")
     await window.close()
   })
 
