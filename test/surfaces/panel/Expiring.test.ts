@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import { databases } from "../../support/Databases.ts"
@@ -64,9 +65,10 @@ describe.each(databases)("the page of expiring certificates on $name", (backend)
   test("has as many rows as the overview counts", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
-      yield* ending(caller, 5, "sooner.example")
-      yield* ending(caller, 3, "renewed.example")
+      yield* ending(caller, 30, "sooner.example")
+      yield* ending(caller, 28, "renewed.example")
       yield* ending(caller, 80, "renewed.example")
+      yield* TestClock.adjust("25 days")
       const held = yield* entered({ ask }, "ann", "viewer")
       const first = plain((yield* ask("/ui/", held)).text)
       assert.include(first, "1 certificate expires within 7 days, and no client has renewed it")
