@@ -68,23 +68,26 @@ const each = <R>(
     return given
   })
 
+const inputEnded = new CommandFailed({
+  code: 3,
+  message: "\nThe input ended before the last answer. Nothing was written."
+})
+
 const askOnce = Effect.fnUntraced(function*({ kind, name, usual }: Question, given: Given) {
   const { stderr, stdin } = yield* Host
   const say = (text: string) => Effect.sync(() => stderr.write(escapedLines(text)))
   if (kind === "secret" || kind === "newSecret") {
     const first = yield* stdin.readHidden(`${name}: `)
+    if (first === undefined) return yield* inputEnded
     if (kind === "secret") return first
-    return first === (yield* stdin.readHidden(`${name} again: `)) ? first : undefined
+    const again = yield* stdin.readHidden(`${name} again: `)
+    if (again === undefined) return yield* inputEnded
+    return first === again ? first : undefined
   }
   const offered = usual(given)
   yield* say(`${name} [${offered}]: `)
   const line = yield* stdin.nextLine
-  if (line === undefined) {
-    return yield* new CommandFailed({
-      code: 3,
-      message: "\nThe input ended before the last answer. Nothing was written."
-    })
-  }
+  if (line === undefined) return yield* inputEnded
   return line.trim() === "" ? offered : line.trim()
 })
 

@@ -80,9 +80,10 @@ export class Host extends Context.Service<
       readonly readAll: (most: number) => Effect.Effect<Uint8Array | undefined>
       /**
        * Writes a question to standard error, and reads the next line while it is typed. The terminal does not show the
-       * line, also if it is typed as soon as the question is seen.
+       * line, also if it is typed as soon as the question is seen. Returns undefined if the input ends before anything is
+       * typed.
        */
-      readonly readHidden: (question: string) => Effect.Effect<string>
+      readonly readHidden: (question: string) => Effect.Effect<string | undefined>
     }
   }
 >()("acme/app/Host") {}

@@ -130,7 +130,7 @@ const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f",
  * handle the keys for erasing and interrupting.
  */
 const readHidden = (question: string) =>
-  Effect.callback<string>((resume) => {
+  Effect.callback<string | undefined>((resume) => {
     const { stderr, stdin } = process
     let typed: ReadonlyArray<string> = []
     const end = (): void => {
@@ -141,7 +141,7 @@ const readHidden = (question: string) =>
       for (const key of chunk) {
         if (key === "\r" || key === "\n" || key === endOfInput) {
           end()
-          return resume(Effect.succeed(typed.join("")))
+          return resume(Effect.succeed(key === endOfInput && typed.length === 0 ? undefined : typed.join("")))
         }
         if (key === interrupt) {
           end()

@@ -1,7 +1,8 @@
+import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
+import { assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { everyRole } from "../../src/domain/Role.ts"
 import { needed } from "../../src/store/Rights.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
@@ -10,38 +11,23 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { text } from "../support/Documents.ts"
 import { startHttp01Responder } from "../support/Http01Responder.ts"
 import { sqlAt } from "../support/OpenDatabase.ts"
+import { makeCa } from "../support/Openssl.ts"
+import { useOwnPostgres } from "../support/OwnPostgres.ts"
 import { freePort } from "../support/Ports.ts"
-import type { PostgresCluster } from "../support/Postgres.ts"
-import { startPostgres } from "../support/Postgres.ts"
 import { startServer } from "../support/Server.ts"
 
 /* `init --database`, on a server of its own, because roles belong to a whole server. */
 
-let cluster: PostgresCluster
-let password = ""
+const { cluster, password, urlOf: adminUrl } = useOwnPostgres()
 let directory = ""
 let passwordFile = ""
 
-beforeAll(async () => {
-  await builtServer()
-  cluster = await startPostgres()
-  password = decodeURIComponent(new URL(cluster.adminUrl).password)
-})
-afterAll(() => cluster?.stop())
+beforeAll(builtServer)
 beforeEach(() => {
   directory = freshDirectory()
   passwordFile = join(directory, "admin.password")
-  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 })
+  writeFileSync(passwordFile, `${password()}\n`, { mode: 0o600 })
 })
-
-/** Returns the URL of the administrator, or of another role, without a password. */
-const adminUrl = (user = "postgres", database = "postgres"): string => {
-  const url = new URL(cluster.adminUrl)
-  url.username = user
-  url.password = ""
-  url.pathname = `/${database}`
-  return url.href
-}
 
 const configAt = () => join(directory, "config.toml")
 const urlIn = (path = configAt()): string => /^url = "(postgres.*)"$/m.exec(readFileSync(path, "utf8"))?.[1] ?? ""
@@ -60,9 +46,9 @@ const init = (words: ReadonlyArray<string>, env: Readonly<Record<string, string>
 }
 
 const rolesLike = (name: string) =>
-  sqlAt(cluster.adminUrl, `SELECT rolname FROM pg_roles WHERE rolname LIKE '${name}%' ORDER BY 1`)
+  sqlAt(cluster().adminUrl, `SELECT rolname FROM pg_roles WHERE rolname LIKE '${name}%' ORDER BY 1`)
 const databaseNamed = (name: string) =>
-  sqlAt(cluster.adminUrl, `SELECT datname FROM pg_database WHERE datname = '${name}'`)
+  sqlAt(cluster().adminUrl, `SELECT datname FROM pg_database WHERE datname = '${name}'`)
 
 const leavesNothing = async (name: string) => {
   assert.deepStrictEqual(await rolesLike(name), [])
@@ -80,12 +66,13 @@ describe("init --database", () => {
     assert.match(made.stdout, /^created database +acme$/m)
     assert.match(made.stdout, /^created schema +\d+ migration\(s\)$/m)
     assert.match(made.stdout, /^created rights +acme_front, acme_admin, acme_worker$/m)
+    assert.match(made.stdout, /^created operator +admin, whose password a link of serve sets$/m)
     assert.strictEqual(statSync(configAt()).mode & 0o777, 0o600)
     const url = new URL(urlIn())
     assert.deepStrictEqual([url.username, url.pathname], ["acme", "/acme"])
     assert.isAbove(url.password.length, 40)
     assert.notInclude(made.stdout + made.stderr, url.password)
-    assert.notInclude(made.stdout + made.stderr, password)
+    assert.notInclude(made.stdout + made.stderr, password())
     const before = readFileSync(configAt(), "utf8")
     const again = await init([])
     assert.deepStrictEqual([again.code, again.stdout, again.stderr], [0, "Nothing to do: everything exists.\n", ""])
@@ -94,14 +81,14 @@ describe("init --database", () => {
 
   it("gives the roles exactly the documented rights, and lets no other role of the server in", async () => {
     const attributes = await sqlAt(
-      cluster.adminUrl,
+      cluster().adminUrl,
       "SELECT rolname, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls AS may FROM pg_roles WHERE rolname LIKE 'acme%'"
     )
     assert.deepStrictEqual(attributes.map(({ may }) => may), [false, false, false, false])
     const users = { acme: "acme_front", admin: "acme_admin", worker: "acme_worker" }
     for (const role of everyRole) {
       const rows = await sqlAt(
-        cluster.url("acme"),
+        cluster().url("acme"),
         `SELECT privilege_type || ' on ' || table_name AS "right" FROM information_schema.role_table_grants
          WHERE grantee = '${users[role]}' AND table_schema = 'public'
          UNION SELECT privilege_type || ' on ' || table_name || '.' || column_name
@@ -112,12 +99,12 @@ describe("init --database", () => {
       assert.sameMembers(rows.map(({ right }) => String(right)), [...needed(new Set([role]))], role)
     }
     const [schema] = await sqlAt(
-      cluster.url("acme"),
+      cluster().url("acme"),
       "SELECT pg_get_userbyid(nspowner) AS owner, has_schema_privilege('acme_front', 'public', 'CREATE') AS may FROM pg_namespace WHERE nspname = 'public'"
     )
     assert.deepStrictEqual(schema, { owner: "acme", may: false })
-    await sqlAt(cluster.adminUrl, "CREATE ROLE stranger LOGIN PASSWORD 'secret'")
-    const stranger = new URL(cluster.url("acme"))
+    await sqlAt(cluster().adminUrl, "CREATE ROLE stranger LOGIN PASSWORD 'secret'")
+    const stranger = new URL(cluster().url("acme"))
     stranger.username = "stranger"
     stranger.password = "secret"
     const entered = await sqlAt(stranger.href, "SELECT 1").then(() => "entered", (error: Error) => String(error.cause))
@@ -143,7 +130,7 @@ describe("init --database", () => {
       await responder.stop()
     }
     assert.deepStrictEqual(
-      await sqlAt(cluster.url("issuing"), "SELECT count(*)::integer AS orders FROM orders WHERE status = 'valid'"),
+      await sqlAt(cluster().url("issuing"), "SELECT count(*)::integer AS orders FROM orders WHERE status = 'valid'"),
       [{ orders: 1 }]
     )
   })
@@ -165,18 +152,18 @@ describe("init --database", () => {
   })
 
   it("takes the administrator's password from PGPASSWORD too", async () => {
-    const made = await init(["--database-name", "by_variable"], { PGPASSWORD: password })
+    const made = await init(["--database-name", "by_variable"], { PGPASSWORD: password() })
     assert.strictEqual(made.code, 0, made.stderr)
   })
 
   it("makes the role and the database that the configuration already names, with the password that is there", async () => {
-    const url = new URL(cluster.url("chosen"))
+    const url = new URL(cluster().url("chosen"))
     url.username = "chosen"
     url.password = "p%20w"
     const env = { ACME_SVC_DATABASE__URL: url.href, ACME_SVC_PROFILES__DEFAULT__ENABLED: "true" }
     const made = await init([], env)
     assert.strictEqual(made.code, 0, made.stderr)
-    assert.notInclude(made.stdout, "configuration")
+    assert.notMatch(made.stdout, /configuration|operator/)
     assert.strictEqual((await init([], env)).stdout, "Nothing to do: everything exists.\n")
     assert.deepStrictEqual(await sqlAt(url.href, "SELECT current_user::text AS me"), [{ me: "chosen" }])
   })
@@ -199,11 +186,11 @@ describe("init --database", () => {
   })
 
   it("works for an administrator who is not a superuser", async () => {
-    await sqlAt(cluster.adminUrl, "CREATE ROLE maker LOGIN CREATEROLE CREATEDB PASSWORD 'secret'")
+    await sqlAt(cluster().adminUrl, "CREATE ROLE maker LOGIN CREATEROLE CREATEDB PASSWORD 'secret'")
     const made = await init(["--database-name", "by_maker"], { PGPASSWORD: "secret" }, adminUrl("maker"))
     assert.strictEqual(made.code, 0, made.stderr)
     const members = await sqlAt(
-      cluster.adminUrl,
+      cluster().adminUrl,
       "SELECT set_option FROM pg_auth_members WHERE member = 'maker'::regrole AND roleid = 'by_maker'::regrole AND (set_option OR inherit_option)"
     )
     assert.deepStrictEqual(members, [], "the administrator cannot act as the owner afterwards")
@@ -226,9 +213,9 @@ describe("init --database is refused, and leaves nothing behind,", () => {
   }
 
   it("if the URL has a password", async () => {
-    const url = new URL(cluster.adminUrl).href
+    const url = new URL(cluster().adminUrl).href
     const { stderr } = await refused("none", 2, /^--database must not contain a password, /, {}, url)
-    assert.notInclude(stderr, password)
+    assert.notInclude(stderr, password())
   })
 
   it.each([
@@ -289,7 +276,7 @@ describe("init --database is refused, and leaves nothing behind,", () => {
   })
 
   it("if the administrator may not create roles, or databases", async () => {
-    await sqlAt(cluster.adminUrl, "CREATE ROLE weak LOGIN CREATEDB PASSWORD 'secret'")
+    await sqlAt(cluster().adminUrl, "CREATE ROLE weak LOGIN CREATEDB PASSWORD 'secret'")
     const env = { PGPASSWORD: "secret" }
     await refused(
       "none",
@@ -298,7 +285,7 @@ describe("init --database is refused, and leaves nothing behind,", () => {
       env,
       adminUrl("weak")
     )
-    await sqlAt(cluster.adminUrl, "ALTER ROLE weak NOCREATEDB CREATEROLE")
+    await sqlAt(cluster().adminUrl, "ALTER ROLE weak NOCREATEDB CREATEROLE")
     await refused(
       "none",
       3,
@@ -310,31 +297,31 @@ describe("init --database is refused, and leaves nothing behind,", () => {
   })
 
   it("if the database is somebody else's", async () => {
-    await sqlAt(cluster.adminUrl, "CREATE DATABASE taken")
+    await sqlAt(cluster().adminUrl, "CREATE DATABASE taken")
     await refused("taken", 3, /^The database taken exists and belongs to postgres, so it is not the service's\./)
     assert.deepStrictEqual(await rolesLike("taken"), [])
     assert.isFalse(existsSync(configAt()))
   })
 
   it("if the role exists, with the same rights or with others", async () => {
-    await sqlAt(cluster.adminUrl, "CREATE ROLE there LOGIN PASSWORD 'secret'")
+    await sqlAt(cluster().adminUrl, "CREATE ROLE there LOGIN PASSWORD 'secret'")
     await refused("there", 3, /^The role there exists, and its password is not known here\./)
-    await sqlAt(cluster.adminUrl, "ALTER ROLE there CREATEDB; GRANT pg_monitor TO there")
+    await sqlAt(cluster().adminUrl, "ALTER ROLE there CREATEDB; GRANT pg_monitor TO there")
     await refused(
       "there",
       3,
       /^The role there exists with other rights than the service needs: it may create databases and is a member of pg_monitor\./
     )
-    await sqlAt(cluster.adminUrl, "CREATE ROLE partly_admin SUPERUSER NOLOGIN")
+    await sqlAt(cluster().adminUrl, "CREATE ROLE partly_admin SUPERUSER NOLOGIN")
     await refused("partly", 3, /^The role partly_admin exists .*: it may not log in and is a superuser\./)
     assert.deepStrictEqual(await databaseNamed("there"), [])
     assert.isFalse(existsSync(configAt()))
   })
 
   it("if the password of the configuration is not the role's, or the database has other tables", async () => {
-    await sqlAt(cluster.adminUrl, "CREATE ROLE other LOGIN PASSWORD 'right'")
+    await sqlAt(cluster().adminUrl, "CREATE ROLE other LOGIN PASSWORD 'right'")
     const at = (pass: string) => {
-      const url = new URL(cluster.url("other"))
+      const url = new URL(cluster().url("other"))
       url.username = "other"
       url.password = pass
       return { ACME_SVC_DATABASE__URL: url.href }
@@ -345,8 +332,8 @@ describe("init --database is refused, and leaves nothing behind,", () => {
       wrong.stderr,
       /^database\.url: postgres:\/\/other:\*\*\*@\S+ cannot be used: PostgreSQL does not let other in/
     )
-    await sqlAt(cluster.adminUrl, "CREATE DATABASE other OWNER other")
-    await sqlAt(cluster.url("other"), "CREATE TABLE wages (id integer)")
+    await sqlAt(cluster().adminUrl, "CREATE DATABASE other OWNER other")
+    await sqlAt(cluster().url("other"), "CREATE TABLE wages (id integer)")
     const foreign = await init([], at("right"))
     assert.strictEqual(foreign.code, 3)
     assert.match(foreign.stderr, /^The database other has the table wages, which is not the service's\./)
@@ -371,10 +358,10 @@ describe("init --database is refused, and leaves nothing behind,", () => {
   it("and removes what it made if a later step fails", async () => {
     // A template that is in use cannot be copied.
     await sqlAt(
-      cluster.adminUrl,
+      cluster().adminUrl,
       "UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'"
     )
-    const held = new URL(cluster.url("template0"))
+    const held = new URL(cluster().url("template0"))
     const { Client } = await import("pg")
     const client = new Client({ connectionString: held.href })
     await client.connect()
@@ -384,12 +371,73 @@ describe("init --database is refused, and leaves nothing behind,", () => {
         1,
         /source database "template0" is being accessed by other users.* Nothing was left behind\.$/m
       )
-      assert.notInclude(said.stderr, password)
+      assert.notInclude(said.stderr, password())
       await leavesNothing("undone")
     } finally {
       await client.end()
-      await sqlAt(cluster.adminUrl, "UPDATE pg_database SET datallowconn = false WHERE datname = 'template0'")
+      await sqlAt(cluster().adminUrl, "UPDATE pg_database SET datallowconn = false WHERE datname = 'template0'")
     }
+  })
+})
+
+describe("init --database over TLS", () => {
+  let folder = ""
+  const at = (name: string) => join(folder, name)
+
+  /** Lets the server show a certificate for this name, which the root of this file has signed. */
+  const serveAs = async (name: string): Promise<void> => {
+    const [key, request, certificate] = [at(`${name}.key`), at(`${name}.csr`), at(`${name}.pem`)]
+    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", `/CN=${name}`]
+    const named = ["-addext", `subjectAltName=DNS:${name}`]
+    execFileSync("openssl", ["req", "-new", ...made, ...named, "-keyout", key, "-out", request], { stdio: "pipe" })
+    const root = ["-CA", at("root.pem"), "-CAkey", at("root.key"), "-copy_extensions", "copy", "-days", "2"]
+    execFileSync("openssl", ["x509", "-req", "-in", request, ...root, "-out", certificate], { stdio: "pipe" })
+    await cluster().secure(certificate, key)
+  }
+
+  /** Returns the URL of the administrator, with every check of the server's certificate. */
+  const checking = (root: string): string => {
+    const url = new URL(adminUrl())
+    url.hostname = "localhost"
+    return `${url.href}?sslmode=verify-full&sslrootcert=${at(root)}`
+  }
+
+  beforeAll(() => {
+    folder = freshDirectory()
+    makeCa(at("root.pem"), at("root.key"), "Root of the database")
+    makeCa(at("other.pem"), at("other.key"), "Another root")
+  })
+
+  it("makes a database whose URL keeps the checks, so that the service makes them too", async () => {
+    await serveAs("localhost")
+    const made = await init(["--database-name", "over_tls"], {}, checking("root.pem"))
+    assert.strictEqual(made.code, 0, made.stderr)
+    assert.isTrue(urlIn().endsWith(`/over_tls?sslmode=verify-full&sslrootcert=${at("root.pem")}`), urlIn())
+    const [row] = await sqlAt(urlIn(), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+    assert.deepStrictEqual(row, { ssl: true })
+  })
+
+  it.each([
+    [
+      "another root",
+      "localhost",
+      "other.pem",
+      /cannot be used: UNABLE_TO_VERIFY_LEAF_SIGNATURE unable to verify the first certificate; no CA that is trusted here has signed it: .* sslrootcert=/
+    ],
+    [
+      "another name",
+      "db1.example",
+      "root.pem",
+      /cannot be used: .*does not match certificate's altnames: .*db1\.example/
+    ],
+    ["no root at all", "localhost", "none.pem", /cannot be used: ENOENT: no such file or directory, .*none\.pem/]
+  ])("leaves nothing behind if the certificate has %s", async (_, name, root, sentence) => {
+    await serveAs(name)
+    const said = await init(["--database-name", "unseen"], {}, checking(root))
+    assert.match(said.stderr, sentence, `code ${said.code}: ${said.stderr}`)
+    assert.deepStrictEqual([said.code, said.stdout], [1, ""])
+    assert.notInclude(said.stderr, password())
+    await leavesNothing("unseen")
   })
 })
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
+import { assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { setupQuestions } from "../../src/app/SetupQuestions.ts"
 import { generateTlsPair } from "../../src/crypto/x509/TlsPair.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
@@ -10,26 +10,19 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { startHttp01Responder } from "../support/Http01Responder.ts"
 import { sqlAt } from "../support/OpenDatabase.ts"
 import { makeCa, verifyChain } from "../support/Openssl.ts"
+import { useOwnPostgres } from "../support/OwnPostgres.ts"
 import { freePort } from "../support/Ports.ts"
-import type { PostgresCluster } from "../support/Postgres.ts"
-import { startPostgres } from "../support/Postgres.ts"
 import { startServer } from "../support/Server.ts"
 import { atTerminal, keys } from "../support/Terminal.ts"
 
 /* `setup`, at a terminal and with a file of answers. The roles of PostgreSQL belong to a server of this file's own. */
 
-let cluster: PostgresCluster
-let password = ""
+const { cluster, password, urlOf } = useOwnPostgres()
 let directory = ""
 
 const operatorPassword = "seven grey herons at dusk"
 
-beforeAll(async () => {
-  await builtServer()
-  cluster = await startPostgres()
-  password = decodeURIComponent(new URL(cluster.adminUrl).password)
-})
-afterAll(() => cluster?.stop())
+beforeAll(builtServer)
 beforeEach(() => {
   directory = freshDirectory()
 })
@@ -40,14 +33,6 @@ const configText = () => readFileSync(at("config.toml"), "utf8")
 const put = (name: string, text: string): string => {
   writeFileSync(at(name), text, { mode: 0o600 })
   return at(name)
-}
-
-/** Returns the URL of a user of the server, without a password. */
-const urlOf = (user: string, database = "postgres"): string => {
-  const url = new URL(cluster.url(database))
-  url.username = user
-  url.password = ""
-  return url.href
 }
 
 type Answers = Readonly<Record<string, string | boolean | ReadonlyArray<string>>>
@@ -256,8 +241,8 @@ describe("setup --answers", () => {
 
   it("uses a PostgreSQL database that exists", async () => {
     const { port, url } = await localUrl()
-    await sqlAt(cluster.adminUrl, "CREATE ROLE ready LOGIN PASSWORD 'correct one'")
-    await sqlAt(cluster.adminUrl, "CREATE DATABASE ready OWNER ready")
+    await sqlAt(cluster().adminUrl, "CREATE ROLE ready LOGIN PASSWORD 'correct one'")
+    await sqlAt(cluster().adminUrl, "CREATE DATABASE ready OWNER ready")
     put("database.password", "correct one\n")
     const answers = {
       url,
@@ -272,14 +257,14 @@ describe("setup --answers", () => {
     assert.include(done.stdout, "ready:***@")
     await issues(port)
     assert.deepStrictEqual(
-      await sqlAt(cluster.url("ready"), "SELECT count(*)::integer AS orders FROM orders WHERE status = 'valid'"),
+      await sqlAt(cluster().url("ready"), "SELECT count(*)::integer AS orders FROM orders WHERE status = 'valid'"),
       [{ orders: 1 }]
     )
   })
 
   it("makes a PostgreSQL database, with the rights of each process", async () => {
     const { port, url } = await localUrl()
-    put("admin.password", `${password}\n`)
+    put("admin.password", `${password()}\n`)
     const answers = {
       url,
       database: "new-postgres",
@@ -295,10 +280,10 @@ describe("setup --answers", () => {
     const [, secret = ""] = /^url = "postgres:\/\/made:([^@]+)@/m.exec(configText()) ?? []
     assert.isNotEmpty(secret)
     assert.notInclude(done.stdout + done.stderr, secret)
-    assert.notInclude(done.stdout + done.stderr + configText(), password)
+    assert.notInclude(done.stdout + done.stderr + configText(), password())
     await issues(port)
     directory = freshDirectory()
-    put("admin.password", `${password}\n`)
+    put("admin.password", `${password()}\n`)
     const again = await setup(answers)
     assert.strictEqual(again.code, 2)
     assert.match(
@@ -538,7 +523,7 @@ describe("setup at a terminal", () => {
       url,
       database: "new-postgres",
       database_admin_url: urlOf("postgres"),
-      database_admin_password: password,
+      database_admin_password: password(),
       database_name: "typed",
       panel: "no"
     }
@@ -546,7 +531,7 @@ describe("setup at a terminal", () => {
     terminal.type(`yes${keys.enter}`)
     await terminal.sees(/^created database +typed$/m)
     assert.strictEqual(await terminal.ended, 0, terminal.shown())
-    assert.notInclude(terminal.shown(), password)
+    assert.notInclude(terminal.shown(), password())
     await issues(port)
   })
 
@@ -584,15 +569,18 @@ describe("setup at a terminal", () => {
       {
         database: "new-postgres",
         database_admin_url: urlOf("postgres"),
-        database_admin_password: password,
+        database_admin_password: password(),
         database_name: "never",
         panel: "no"
       },
-      { database: "postgres", database_url: urlOf("postgres"), database_password: password, panel: "no" }
+      { database: "postgres", database_url: urlOf("postgres"), database_password: password(), panel: "no" }
     ]
   }
 
-  it("ends with 130 and writes nothing when it is interrupted, at every question", async () => {
+  it.each([
+    ["Ctrl-C", keys.interrupt, 130],
+    ["the end of the input", keys.endOfInput, 3]
+  ])("writes nothing after %s, at every question", async (_, key, code) => {
     const asked = new Set<string>()
     for (const path of paths()) {
       for (const name of [...promptsOf({ ...path, ...path["tls"] === undefined ? { tls: "none" } : {} }), undefined]) {
@@ -601,14 +589,14 @@ describe("setup at a terminal", () => {
         if (name !== undefined) asked.add(name)
         const terminal = atTerminal(["setup"], directory)
         await upTo(terminal, path, name)
-        terminal.type(keys.interrupt)
-        assert.strictEqual(await terminal.ended, 130, isLast ? "the last question" : name)
+        terminal.type(key)
+        assert.strictEqual(await terminal.ended, code, `${isLast ? "the last question" : name}: ${terminal.shown()}`)
         assert.sameMembers(readdirSync(directory), ["ca.pem", "ca.key"])
       }
     }
     for (const { name } of setupQuestions) assert.include([...asked], name)
     assert.deepStrictEqual(
-      await sqlAt(cluster.adminUrl, "SELECT rolname FROM pg_roles WHERE rolname LIKE 'never%'"),
+      await sqlAt(cluster().adminUrl, "SELECT rolname FROM pg_roles WHERE rolname LIKE 'never%'"),
       []
     )
   })

@@ -17,7 +17,9 @@ describe("a failed handshake", () => {
     const said = tlsFault(`${message}; ${advice}`)
     assert.strictEqual(said, `${message}; NODE_EXTRA_CA_CERTS may name a file with its CA`)
     const ofDatabase = withRemedy("X", `${message}; ${advice}`)
-    assert.strictEqual(ofDatabase, `X ${message}; database.url may name a file with the server's CA: sslrootcert=/path`)
+    const remedy =
+      "no CA that is trusted here has signed it: name a file with the server's CA in the URL, sslrootcert=/path"
+    assert.strictEqual(ofDatabase, `X ${message}; ${remedy}`)
   })
 
   it("is described by the reason that OpenSSL gives, or by its message if that is already plain", () => {

@@ -51,7 +51,7 @@ export const linesOf = {
     setupAnswers: "acme-svc setup --answers answers.toml --yes",
     initDatabase: "acme-svc init --database postgres://postgres@db.example/postgres",
     printDatabase: "acme-svc init --database postgres://postgres@db.example/postgres --print",
-    initDatabaseOfClone: "node dist/main.js init --database postgres://postgres@localhost/postgres"
+    initDatabaseOfClone: "node_modules/.bin/node dist/main.js init --database postgres://postgres@localhost/postgres"
   },
   settings: {
     filterShow: "acme-svc filter show --profile default",

@@ -51,7 +51,8 @@ const initProgram = (given: Given) =>
     yield* printCreated(made?.lines ?? [])
     const { created, loaded } = yield* Setup.loadOrCreate
     const before = created === undefined ? [] : [`configuration ${created}`]
-    const count = yield* initialize(loaded, { before, owned: made?.service, makesOperator: created !== undefined })
+    const makesOperator = created !== undefined || made?.isFirst === true
+    const count = yield* initialize(loaded, { before, owned: made?.service, makesOperator })
     if (count + (made?.lines.length ?? 0) === 0) yield* Console.log("Nothing to do: everything exists.")
   }).pipe(Effect.provide(Entropy.layer))
 

@@ -30,7 +30,11 @@ const ofFile = Effect.fnUntraced(function*(name: string, path: string) {
 const typed = Effect.fnUntraced(function*(name: string) {
   const { readHidden } = (yield* Host).stdin
   const first = yield* readHidden(`New ${name}: `)
-  if (first !== (yield* readHidden(`The same ${name} again: `))) {
+  const again = first === undefined ? undefined : yield* readHidden(`The same ${name} again: `)
+  if (first === undefined || again === undefined) {
+    return yield* new CommandFailed({ code: 3, message: `The input ended before the ${name}; nothing was changed.` })
+  }
+  if (first !== again) {
     return yield* new CommandFailed({ code: 3, message: `The two ${name}s differ; nothing was changed.` })
   }
   return first
@@ -47,7 +51,7 @@ export const readKnownSecret = Effect.fnUntraced(function*(name: string, file: s
   const { stdin } = yield* Host
   if (file !== undefined) return yield* ofFile(name, file)
   if (!stdin.isTerminal) return yield* stdin.readLine
-  return yield* stdin.readHidden(`${name[0]?.toUpperCase()}${name.slice(1)}: `)
+  return (yield* stdin.readHidden(`${name[0]?.toUpperCase()}${name.slice(1)}: `)) ?? ""
 })
 
 /**

@@ -59,7 +59,7 @@ const known: ReadonlyArray<Known> = [
   {
     when: /self-signed certificate|unable to (get|verify) /,
     cause: "refused",
-    remedy: "database.url may name a file with the server's CA: sslrootcert=/path"
+    remedy: "no CA that is trusted here has signed it: name a file with the server's CA in the URL, sslrootcert=/path"
   },
   {
     // The driver has no code for a connection that ended while a statement was under way.
