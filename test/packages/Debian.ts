@@ -29,8 +29,11 @@ import { listsRuntime, readBom } from "./Sbom.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** Debian's names of the architecture of this machine and of the other one, and the ELF number of each. */
-const [native, foreign] = process.arch === "arm64" ? ["arm64", "amd64"] as const : ["amd64", "arm64"] as const
+/** Debian's name of the architecture of this machine. */
+export const native = process.arch === "arm64" ? "arm64" : "amd64"
+
+/** The other architecture, and the ELF number of each. */
+const foreign = native === "arm64" ? "amd64" : "arm64"
 const machines = { amd64: 0x3e, arm64: 0xb7 } as const
 
 interface Made {
@@ -42,7 +45,7 @@ interface Made {
 }
 
 /** Makes a package with the program of `npm run deb`, quickly and in different surroundings, and returns the file. */
-const build = async (
+export const buildPackage = async (
   out: string,
   { architecture, of = repository, revision, surroundings = "umask 022; export TZ=UTC" }: Made
 ): Promise<string> => {
@@ -72,11 +75,11 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
     appendFileSync(join(folder, "dist/LICENSES"), "")
     copyFileSync(join(repository, "dist/sbom.cdx.json"), join(folder, "dist/sbom.cdx.json"))
     say(`deb: upgraded from ${commit.slice(0, 7)}, which lacks ${lacks.join(" and ")}`)
-    return await build(out, { ...made, of: folder })
+    return await buildPackage(out, { ...made, of: folder })
   } catch (error) {
     if (!(error instanceof NoEarlierBuild)) throw error
     say(`deb: upgraded from the same sources, because ${error.message}`)
-    return build(out, made)
+    return buildPackage(out, made)
   }
 }
 
@@ -183,16 +186,16 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
 const play = async (site: Site): Promise<void> => {
   const { directory, say, step } = site
   const at = (name: string) => join(directory, name)
-  const first = await step("is made", () => build(at("first"), { architecture: native, revision: 1 }))
+  const first = await step("is made", () => buildPackage(at("first"), { architecture: native, revision: 1 }))
   say(`deb: ${native} ${mebibytes(statSync(first).size)} by gzip; xz, which is not waited for here, takes a third less`)
   await step("is the same bytes when it is made again", async () => {
     const surroundings = "umask 077; export TZ=Pacific/Auckland LC_ALL=C"
-    const again = await build(at("again"), { architecture: native, revision: 1, surroundings })
+    const again = await buildPackage(at("again"), { architecture: native, revision: 1, surroundings })
     check(readFileSync(first).equals(readFileSync(again)), `${first} and ${again} differ`)
     rmSync(again)
   })
   await step(`is made for ${foreign}`, async () => {
-    const file = await build(at("foreign"), { architecture: foreign, revision: 1 })
+    const file = await buildPackage(at("foreign"), { architecture: foreign, revision: 1 })
     const said = await runCommand("dpkg-deb", ["--field", file, "Architecture"])
     check(said.trim() === foreign, said)
     await runCommand("dpkg-deb", ["--extract", file, at("unpacked")])

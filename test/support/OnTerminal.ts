@@ -7,6 +7,9 @@ export interface OnTerminal {
   readonly screen: () => string
   /** Waits until the terminal shows this, and returns the match. */
   readonly shown: (pattern: RegExp) => Promise<RegExpExecArray>
+  readonly type: (text: string) => void
+  /** The exit code, once the command has ended. */
+  readonly ended: Promise<number | null>
   /** Presses Ctrl-C, and waits for the end of the command. Returns its exit code. */
   readonly interrupt: () => Promise<number | null>
 }
@@ -56,6 +59,8 @@ export const onTerminal = (
         waiting.add(seen)
         seen()
       }),
+    type: (text) => void child.stdin.write(text),
+    ended,
     interrupt: () => {
       child.stdin.write("\u0003")
       return ended

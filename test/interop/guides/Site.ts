@@ -35,7 +35,8 @@ leaf_validity_days = 20
 
 const secret = Buffer.from("a secret of this run, for updates").toString("base64")
 
-const startNameServer = async (directory: string) => {
+/** Starts a name server that answers for `example.org`: `acme` is the service, and every other name the client. */
+export const startNameServer = async (directory: string) => {
   mkdirSync(directory)
   const zone = [
     "$TTL 0",
