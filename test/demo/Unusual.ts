@@ -12,7 +12,7 @@ const daySeconds = 86_400
 /** A name of 253 octets, the longest that DNS allows. */
 const longestName: string = `${"a-node-with-a-name-that-a-program-made-".repeat(2).slice(0, 62)}x.${
   "in-a-rack-with-a-name-that-nobody-reads-".repeat(2).slice(0, 62)
-}x.${"of-a-site-that-was-called-after-all-its-owners-".repeat(2).slice(0, 62)}x.${"y".repeat(48)}.corp.example`
+}x.${"of-a-site-that-was-called-after-those-who-built-it-".repeat(2).slice(0, 62)}x.${"y".repeat(48)}.corp.example`
 
 /** Labels of credentials: right to left, with combining characters, of the greatest length, and with a mark that hides. */
 const labels: ReadonlyArray<string> = [

@@ -2,6 +2,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { everyWord } from "../../src/operations/operator/Catalogue.ts"
 import { documents, text } from "../support/Documents.ts"
+import { nameOf, rows } from "../support/PanelPages.ts"
 
 /* The map of the documents, and the references that it names. */
 
@@ -28,6 +29,16 @@ describe("docs/README.md", () => {
       [...item.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target)
     )
     assert.strictEqual(new Set(items).size, items.length)
+  })
+})
+
+describe("docs/contribute/gallery.md", () => {
+  it("shows every page of the panel, with a line of its table", () => {
+    const gallery = text("docs/contribute/gallery.md")
+    for (const row of rows.filter(({ kind }) => kind === "page")) {
+      assert.include(gallery, `| \`${nameOf(row)}\` |`)
+      assert.include(gallery, `### \`${nameOf(row)}\`\n\n![`)
+    }
   })
 })
 

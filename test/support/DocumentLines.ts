@@ -227,7 +227,7 @@ export const linesOf = {
     relink: "npm rebuild --ignore-scripts",
     dev: "npm run dev",
     demo: "npm run demo",
-    pictures: "npm run pictures",
+    pictures: "npm run pictures -- --only panel",
     catalogues: "npm run catalogues",
     site: "npm run site",
     walk: "npm run walk",
