@@ -120,7 +120,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
       } files, as they are sent\n`
     )
     assert.isBelow(first + files, 80_000)
-    assert.deepStrictEqual(weights.filter(([path, octets]) => octets > (path === "/ui/" ? 30_000 : 20_000)), [])
+    assert.deepStrictEqual(weights.filter(([path, octets]) => octets > (path === "/ui/" ? 32_000 : 20_000)), [])
     await close()
   })
 
