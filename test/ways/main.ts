@@ -13,7 +13,7 @@ import { ways } from "./Ways.ts"
 /*
  * `npm run ways` goes the ways of a newcomer through the documents: it clones the last commit, runs the commands of the
  * pages, and counts steps and seconds. Each way has a network of its own, in which nothing else listens at the ports of
- * the documents. See docs/contribute/development.md, "The ways".
+ * the documents. See docs/contribute/ways.md.
  */
 
 const usage = `Usage: npm run ways -- [options]
