@@ -1,6 +1,6 @@
 import SqliteDatabase from "better-sqlite3"
 import { join } from "node:path"
-import type { Browser, Page } from "playwright-core"
+import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { Demo } from "../demo/Demo.ts"
 import { startDemo } from "../demo/Demo.ts"
@@ -10,6 +10,7 @@ import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Brows
 import { accessFaults } from "../support/Checked.ts"
 import { builtServer } from "../support/Databases.ts"
 import { isFull } from "../support/Full.ts"
+import { pressTo } from "../support/Keyboard.ts"
 
 /* The list of certificates in a real browser: tick boxes, the revocation of several certificates, and cards. */
 
@@ -40,15 +41,6 @@ describe.runIf(isFull)("the certificates of the panel in a browser", () => {
   const issue = async (...names: ReadonlyArray<string>): Promise<void> =>
     void (await client.issue([...names], new Map()))
   const of = (part: string) => `${demo.url}/ui/certificates?identifierContains=${part}`
-
-  /** Presses a key until the element that has the focus matches a selector. */
-  const pressTo = async (page: Page, selector: string, key = "Tab"): Promise<void> => {
-    for (let presses = 0; presses < 200; presses++) {
-      await page.keyboard.press(key)
-      if (await page.evaluate<boolean>(`document.activeElement.matches(${JSON.stringify(selector)})`)) return
-    }
-    throw new Error(`no ${key} leads to ${selector}`)
-  }
 
   it("lets an operator revoke several certificates with only the keyboard", async () => {
     for (const name of ["a", "b", "c"]) await issue(`${name}-keys.corp.example`)

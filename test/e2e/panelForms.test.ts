@@ -7,6 +7,7 @@ import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { builtServer } from "../support/Databases.ts"
 import { isFull } from "../support/Full.ts"
+import { pressTo } from "../support/Keyboard.ts"
 import type { Fields, Ground } from "../support/PanelForms.ts"
 import {
   bob,
@@ -469,14 +470,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   it("lets an operator revoke an order and sign out with only the keyboard", async () => {
     const path = await ground.issued()
     const { close, page } = await open()
-    /** Presses Tab until something has the focus. The limit is higher than the number of controls on any page. */
-    const tabTo = async (selector: string) => {
-      for (let presses = 0; presses < 200; presses++) {
-        await page.keyboard.press("Tab")
-        if (await page.evaluate(`document.activeElement.matches(${JSON.stringify(selector)})`)) return
-      }
-      assert.fail(`Tab does not lead to ${selector}`)
-    }
+    const tabTo = (selector: string) => pressTo(page, selector)
     await at(page, path)
     await page.waitForSelector("[name=username]:focus")
     await page.keyboard.type(ann.username)
