@@ -22,6 +22,14 @@ interface TrustedRoot {
   readonly url: string
 }
 
+/** A listener whose certificate is signed by nobody else. */
+export interface OwnListener {
+  /** Host and port. */
+  readonly host: string
+  /** The SHA-256 of the certificate, in lower-case hexadecimal. */
+  readonly sha256: string
+}
+
 /** What a profile says about itself. */
 export interface EndpointGuide {
   readonly profile: string
@@ -35,23 +43,53 @@ export interface EndpointGuide {
   readonly kinds: ReadonlyArray<{ readonly name: string; readonly description: string }>
   /** Absent if the CA is not one of this service. */
   readonly root: TrustedRoot | undefined
-  /** Commands for a shell of Debian that make a machine trust the root. Empty if there is no root. */
+  /**
+   * Commands for a shell of Debian that make a machine trust the root, and the listener if no root vouches for it.
+   * Empty if there is no root.
+   */
   readonly trustLines: ReadonlyArray<string>
   readonly clients: ReadonlyArray<ClientLine>
 }
 
-const trusting = ({ sha256, url }: TrustedRoot): ReadonlyArray<string> => [
-  `curl --silent --show-error --insecure --output acme-svc.crt ${url}`,
-  `openssl x509 -in acme-svc.crt -noout -fingerprint -sha256 | grep -F ${sha256}`,
-  "install -m 0644 acme-svc.crt /usr/local/share/ca-certificates/acme-svc.crt",
-  "update-ca-certificates"
+/** A fingerprint as OpenSSL prints it: upper-case hexadecimal with colons. */
+const asOpenssl = (sha256: string): string => sha256.toUpperCase().replaceAll(/..(?=.)/g, "$&:")
+
+const checkedAndInstalled = (file: string, sha256: string): ReadonlyArray<string> => [
+  `openssl x509 -in ${file} -noout -fingerprint -sha256 | grep -F ${sha256}`,
+  `install -m 0644 ${file} /usr/local/share/ca-certificates/${file}`
 ]
 
+const fetchedFromListener = ({ host, sha256 }: OwnListener): ReadonlyArray<string> => [
+  `openssl s_client -connect ${host} < /dev/null 2> /dev/null | openssl x509 -out acme-svc-server.crt`,
+  ...checkedAndInstalled("acme-svc-server.crt", asOpenssl(sha256))
+]
+
+/** Returns commands of which each runs only if the one before it has succeeded, so that no wrong root is installed. */
+const trusting = ({ sha256, url }: TrustedRoot, listener: OwnListener | undefined): ReadonlyArray<string> =>
+  [
+    `curl --silent --show-error --insecure --output acme-svc.crt ${url}`,
+    ...checkedAndInstalled("acme-svc.crt", sha256),
+    ...listener === undefined ? [] : fetchedFromListener(listener),
+    "update-ca-certificates"
+  ].map((line, index, { length }) => index < length - 1 ? `${line} &&` : line)
+
+/** The reader of a guide, as far as it is known. */
+interface Reader {
+  /** The identifier of the reader's credential. */
+  readonly kid?: string | undefined
+  /** The listener, if its certificate is one that the service has made itself, so that no root vouches for it. */
+  readonly listener?: OwnListener | undefined
+}
+
 /**
- * Returns the guide of a profile. It says no more than the directory and the CA certificate say, which everybody may
- * read. `kid` is the identifier of the reader's credential, if it is known.
+ * Returns the guide of a profile. It says no more than the directory, the CA certificate and a connection say, which
+ * everybody may read.
  */
-export const endpointGuide = Effect.fnUntraced(function*(profile: ProfileConfig, baseUrl: string, kid = unknownKid) {
+export const endpointGuide = Effect.fnUntraced(function*(
+  profile: ProfileConfig,
+  baseUrl: string,
+  { kid = unknownKid, listener }: Reader = {}
+) {
   const { of } = yield* Issuers
   const issuer = of(profile.name, yield* sharedSeconds)
   const base = `${baseUrl}/profile/${profile.name}`
@@ -59,7 +97,7 @@ export const endpointGuide = Effect.fnUntraced(function*(profile: ProfileConfig,
   const anchor = issuer && Result.getOrUndefined(loadCa(issuer.anchorPem, undefined))
   const root = anchor === undefined ? undefined : {
     subject: anchor.subjectText.split("\n").join(", "),
-    sha256: anchor.fingerprint.toUpperCase().replaceAll(/..(?=.)/g, "$&:"),
+    sha256: asOpenssl(anchor.fingerprint),
     url: `${base}/ca.pem`
   }
   const { byName, isOffered } = certificateKinds(profile)
@@ -72,7 +110,7 @@ export const endpointGuide = Effect.fnUntraced(function*(profile: ProfileConfig,
     challenges: profile.challenge.enabled,
     kinds: isOffered ? [...byName.values()].map(({ description, name }) => ({ name, description })) : [],
     root,
-    trustLines: root === undefined ? [] : trusting(root),
+    trustLines: root === undefined ? [] : trusting(root, listener),
     clients: clientLines({
       directory,
       credential: needsCredential ? { kid, hmacKey: unknownKey } : undefined,

@@ -2,11 +2,15 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { certificatesIn, readTlsCertificate } from "../../crypto/x509/TlsCertificate.ts"
+import { readTextFile } from "../../engine/host/KeyFile.ts"
 import { mapLayerError } from "../../engine/Layers.ts"
 import { endpointGuide, guideText } from "../../operations/EndpointGuide.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
+import type { Config } from "../../settings/AppConfig.ts"
 import { escapedLines } from "../../surfaces/cli/Escaped.ts"
 import { CommandFailed, filesFailed } from "../CommandFailed.ts"
+import { tlsOf } from "../ListenerTls.ts"
 import { namedProfile } from "../NamedProfile.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
@@ -15,6 +19,23 @@ import { print } from "./Print.ts"
 
 /** The clients with lines of their own, in the words of the command. */
 const known = ["certbot", "lego", "acme.sh", "cert-manager", "Caddy"]
+
+/**
+ * Returns the ACME listener if clients reach it itself and the service has made its certificate. Returns undefined if
+ * this command may not read the certificate.
+ */
+const ownListener = (config: Config) => {
+  const { enabled, settings } = tlsOf(config, "acme")
+  const { host, port, protocol } = new URL(config.server.base_url)
+  const reached = port === "" ? "443" : port
+  const isReached = enabled && protocol === "https:" && config.server.bind_address.endsWith(`:${reached}`)
+  if (!isReached) return Effect.succeed(undefined)
+  return Effect.map(Effect.option(readTextFile(settings.cert_path)), (file) => {
+    if (Option.isNone(file) || certificatesIn(file.value.text)?.length !== 1) return undefined
+    const { fingerprint, selfIssued } = readTlsCertificate(file.value.text)
+    return selfIssued ? { host: port === "" ? `${host}:443` : host, sha256: fingerprint } : undefined
+  })
+}
 
 const clientCommand = command(
   "client",
@@ -43,7 +64,10 @@ const clientCommand = command(
           }; docs/clients/README.md has others.`
         })
       }
-      const guide = yield* endpointGuide(found, loaded.config.server.base_url, kid).pipe(
+      const guide = yield* endpointGuide(found, loaded.config.server.base_url, {
+        kid,
+        listener: yield* ownListener(loaded.config)
+      }).pipe(
         Effect.provide(mapLayerError(Issuers.layer([found]), filesFailed))
       )
       const clients = guide.clients.filter((one) => name === undefined || one.client === name)
