@@ -93,6 +93,15 @@ describe("docs/reference/configuration.md", () => {
     for (const { path } of shown) assert.include(doc, `| ${path.join(".").replaceAll("<", "\\<")} |`)
   })
 
+  it("names every section that a profile may have", () => {
+    const { config } = accepted({ fileText: "[profiles.web]\n" })
+    const [, named = ""] = /own values for the sections (.*?), as/s.exec(doc) ?? []
+    assert.sameMembers(
+      [...named.matchAll(/`(\w+)`/g)].map(([, section]) => section),
+      Object.keys(config.profiles[0] ?? {}).filter((key) => key in config)
+    )
+  })
+
   it("shows files that load", () => {
     const files = [...doc.matchAll(/```toml\n([^`]+)```/g)].map(([, text]) => text)
     assert.isAbove(files.length, 1)
