@@ -187,12 +187,14 @@ const byKey = async (
   return { told: await stage.telling(act, () => [revocation(issued, reason), ...more]) }
 }
 
+const hourMillis = 3_600_000
+
 /** A campaign for one certificate, which is revoked at its date, so that the campaign finishes. */
 const campaign = (stage: Stage): Promise<ReadonlyArray<Expected>> =>
   stage.once("campaign", async () => {
     const issued = await stage.issued(await stage.account("default"), ["campaign.example"])
     writeFileSync(join(stage.directory, "serials"), issued.leaf.serialNumber)
-    const revokeAt = new Date(Date.now() + 3000).toISOString()
+    const revokeAt = new Date(Date.now() + hourMillis).toISOString()
     const ended = async () => {
       const said = await stage.command(
         ..."campaign start --serials-file serials --reason incident --revoke-reason superseded --json --revoke-at"
@@ -203,6 +205,7 @@ const campaign = (stage: Stage): Promise<ReadonlyArray<Expected>> =>
       )
       const { id } = JSON.parse(said) as { readonly id: string }
       await stage.command("campaign", "confirm", id, "--yes")
+      await stage.letCampaignsRevoke()
       for (let state = "running"; state !== "ended";) {
         await stage.hurry("campaign_round")
         state = (JSON.parse(await stage.command("campaign", "show", id, "--json")) as { readonly state: string }).state

@@ -155,6 +155,14 @@ export class Stage {
     await delay(100)
   }
 
+  /** Lets the time come at which campaigns revoke. */
+  async letCampaignsRevoke(): Promise<void> {
+    await sqlAt(
+      this.databaseUrl,
+      `UPDATE campaigns SET revoke_at = ${now()}, revoke_due = ${now()} WHERE revoke_at > ${now()}`
+    )
+  }
+
   get directory(): string {
     return this.server.directory
   }
