@@ -39,18 +39,18 @@
     } catch { /* the choice is in the map */ }
   }
 
-  // Themes: the system's, light, dark.
-  const themes = ["system", "light", "dark"]
-  const stored = () => kept("theme") ?? "system"
-  const wear = (theme) => {
-    if (theme === "system") delete document.documentElement.dataset.theme
-    else document.documentElement.dataset.theme = theme
-    for (const name of document.querySelectorAll("[data-theme-name]")) name.textContent = theme
+  // What a reader can choose from, the default first. The style knows a choice by an attribute of the document.
+  const offered = { theme: ["system", "light", "dark"], rows: ["roomy", "compact"], zone: ["UTC", "local"] }
+  const chosen = (name) => offered[name].includes(kept(name)) ? kept(name) : offered[name][0]
+  const show = (name) => {
+    document.documentElement.dataset[name] = chosen(name)
+    for (const button of document.querySelectorAll(`[data-choice=${name}] span`)) button.textContent = chosen(name)
+    if (name === "zone") { for (const time of document.querySelectorAll("time")) tell(time) }
   }
-  const changeTheme = () => {
-    const next = themes[(themes.indexOf(stored()) + 1) % themes.length]
-    keep("theme", next)
-    wear(next)
+  const chooseNext = (name) => {
+    const all = offered[name]
+    keep(name, all[(all.indexOf(chosen(name)) + 1) % all.length])
+    show(name)
   }
 
   // A table that is wider than its box is scrolled by the keyboard too.
@@ -69,7 +69,7 @@
     return Math.abs(seconds) < 5 ? "now" : words.format(Math.trunc(seconds / size), unit)
   }
   // Times are in UTC, or in the zone of this machine if the reader has chosen so.
-  const isLocal = () => kept("zone") === "local"
+  const isLocal = () => chosen("zone") === "local"
   const two = (number) => String(number).padStart(2, "0")
   const absolute = (at) => {
     const minutes = isLocal() ? -at.getTimezoneOffset() : 0
@@ -87,14 +87,6 @@
     const beside = time.querySelector(".abs")
     if (beside !== null) beside.textContent = absolute(at)
     else time.textContent = time.className === "at" ? absolute(at) : ago((at.getTime() - Date.now()) / 1000)
-  }
-  const showZone = () => {
-    for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = isLocal() ? "local" : "UTC"
-    for (const time of document.querySelectorAll("time")) tell(time)
-  }
-  const changeZone = () => {
-    keep("zone", isLocal() ? "UTC" : "local")
-    showZone()
   }
 
   // The link of a record shows the whole id on hover, and can be copied.
@@ -150,7 +142,11 @@
 
   // What a page without this script does not show.
   const dress = (root) => {
-    for (const button of root.querySelectorAll("[data-copy], [data-theme-switch], [data-zone-switch]")) {
+    for (
+      const button of root.querySelectorAll(
+        "[data-copy], [data-choice]"
+      )
+    ) {
       button.hidden = false
     }
     for (const time of root.querySelectorAll("time")) tell(time)
@@ -285,15 +281,14 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element
-      ? event.target.closest("[data-copy], [data-theme-switch], [data-zone-switch]")
+      ? event.target.closest("[data-copy], [data-choice]")
       : null
     if (button === null) {
       for (const menu of document.querySelectorAll("details.menu[open]")) {
         if (!menu.contains(event.target)) menu.open = false
       }
     } else if (button.dataset.copy !== undefined) void copy(button)
-    else if (button.dataset.zoneSwitch !== undefined) changeZone()
-    else changeTheme()
+    else chooseNext(button.dataset.choice)
   })
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return
@@ -434,8 +429,7 @@
     form.requestSubmit()
   }
 
-  wear(stored())
-  showZone()
+  for (const name of Object.keys(offered)) show(name)
   const narrow = matchMedia("(max-width: 60rem)")
   const fold = () => {
     for (const pages of document.querySelectorAll(".side-fold")) pages.open = !narrow.matches
