@@ -341,7 +341,7 @@ describe.each(databases)("renewal on $name", (backend) => {
           yield* sql("UPDATE orders SET status = 'invalid' WHERE replaces IS NOT NULL")
         }
         const refused = yield* order(["a.example"], one.certId)
-        assert.include(String(refused.body), "no more than 5 orders that replace this certificate within 3600 s")
+        assert.include(String(refused.body), "At most 5 orders that replace this certificate are allowed within 3600 s")
         assert.strictEqual((yield* order(["b.example"], other.certId)).status, 201)
         yield* TestClock.adjust("1 hour")
         for (let time = 1; time <= 2; time++) {
