@@ -343,6 +343,11 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^authorities\.(?:api: GET \/api\/cas\/\{issuer\}|panel: GET "?\/ui\/authorities\/[^/]+(?: |$|"))/,
     reason: "A route and a page that there were not."
   },
+  {
+    plays: /^expiring\.panel: GET "?\/ui\/expiring/,
+    reason:
+      "The account is no link, so that fifty rows fit into the weight of a page; the page of the order leads to it."
+  },
   { plays: /^workers\.panel: GET \/ui\/workers whole/, reason: "The navigation leads to campaigns." },
   {
     plays: /^notifications\.(?:api|panel): POST .*\/test event="/,
