@@ -22,7 +22,9 @@ import { startService } from "./Service.ts"
  * own, and gets the same load from the same two load generators.
  */
 
-const warmUpSeconds = 10
+// A process gets at least as many issuances as a load generator makes, after which V8 has compiled most of its code. If
+// the warm-up lasted for a time, each of several processes would have compiled less of it than a single one.
+const warmUpIssuances = 1500
 
 /** The results of one way to divide the roles between processes. CPU is in milliseconds per issuance. */
 export interface Division {
@@ -107,11 +109,11 @@ const measureTopology = async (
     const server = acme[index % acme.length]
     if (server === undefined) throw new Error("nobody serves")
     await loader.call("target", server.directoryUrl)
-    await loader.call("prepare", concurrency + (issuances ?? (warmUpSeconds + (seconds ?? 0)) * 100))
+    await loader.call("prepare", concurrency + (issuances ?? warmUpIssuances + (seconds ?? 0) * 100))
     await loader.call("connect", concurrency)
   }
   progress(`${name}: warming up`)
-  await issue(issuances === undefined ? { seconds: warmUpSeconds } : half)
+  await issue(issuances === undefined ? { issuances: warmUpIssuances } : half)
   progress(`${name}: measuring`)
   const worked = workers.length === 0 ? acme : workers
   const cpuOf = (services: ReadonlyArray<Service>) => sum(services.map(({ pid }) => Procfs.cpuOf(pid).total))
