@@ -103,11 +103,13 @@ const tables = [
 
 /**
  * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, which takes a hundred times as
- * long as deleting the few rows of a test. All statements go in one message, which is one transaction.
+ * long as deleting the few rows of a test. On PostgreSQL all statements go in one message, and on SQLite they share
+ * one commit, because they begin together.
  */
 export const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
   const statements = tables.map((table) => `DELETE FROM ${table}`)
   return Effect.forEach(dialect === "postgres" ? [statements.join("; ")] : statements, (one) => sql(one), {
+    concurrency: "unbounded",
     discard: true
   })
 }

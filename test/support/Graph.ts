@@ -86,12 +86,16 @@ export const count = (text: string): Effect.Effect<number, never, Database> =>
 export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never, Database> =>
   Effect.map(sql(text), (rows) => rows.map((row) => String(Object.values(row)[0])))
 
-/** Returns a configuration with the profiles `default` and `other`. `toml` comes before them. */
-export const configOf = (toml = ""): Config =>
+const read = (toml: string): Config =>
   Result.getOrThrowWith(
     resolveConfig({ fileText: `${toml}\n[profiles.default]\n[profiles.other]\n`, env: {} }),
     ({ message }) => new Error(message)
   ).config
+
+let plain: Config | undefined
+
+/** Returns a configuration with the profiles `default` and `other`. `toml` comes before them. */
+export const configOf = (toml = ""): Config => toml === "" ? plain ??= read("") : read(toml)
 
 /** Returns a profile of a configuration. */
 export const profileOf = (config: Config, name = "default"): ProfileConfig => {
