@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer, freshDirectory, postgres } from "../support/Databases.ts"
+import { isFull } from "../support/Full.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import type { HttpAnswer } from "../support/Http.ts"
@@ -75,7 +76,8 @@ const startLoad = (url: string, clients = 4) => {
   }
 }
 
-describe.each(["dist", "source"] as const)("several processes, run from %s", (from) => {
+// The program is the same from its sources, which takes long to start.
+describe.each(isFull ? ["dist", "source"] as const : ["dist"] as const)("several processes, run from %s", (from) => {
   let ground: Ground
   let server: Server
   let metricsPort: number

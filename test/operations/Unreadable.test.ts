@@ -232,7 +232,9 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
     const spoiled: ReadonlyArray<readonly [columns: ReadonlyArray<string>, literal: string]> = [
       ...(isFull && backend.dialect === "sqlite" ? ints.map((name) => [name]) : ints.length === 0 ? [] : [ints])
         .flatMap((columns) =>
-          ["9223372036854775807", "-9223372036854775808"].map((literal) => [columns, literal] as const)
+          ["9223372036854775807", ...isFull ? ["-9223372036854775808"] : []].map((literal) =>
+            [columns, literal] as const
+          )
         ),
       ...texts.flatMap((name) => ["'{'", "'[{}]'", "'7'"].map((literal) => [[name], literal] as const))
     ]

@@ -7,6 +7,7 @@ import { makers } from "../../src/engine/sql/Filters.ts"
 import type { Statement } from "../../src/engine/sql/Statement.ts"
 import { declared } from "../../src/engine/sql/Statement.ts"
 import { databases, emptied, useDatabase } from "../support/Databases.ts"
+import { isFull } from "../support/Full.ts"
 import { count, migrated, openDriver, sql } from "../support/Graph.ts"
 import { fillTables, gather, grow } from "../support/Grown.ts"
 
@@ -351,12 +352,13 @@ describe.each(databases)("every plan on $name", (backend) => {
             1
           )
         }
-        assert.deepStrictEqual(yield* unboundedAmong(statements), [], "empty, without statistics")
+        if (isFull) assert.deepStrictEqual(yield* unboundedAmong(statements), [], "empty, without statistics")
         yield* fillTables(10_000)
         assert.deepStrictEqual(yield* unbounded, [], "large, without statistics")
         yield* gather
         assert.deepStrictEqual(yield* unbounded, [], "large, with statistics")
-        if (backend.dialect === "sqlite") return // SQLite gathers no statistics by itself.
+        // SQLite gathers no statistics by itself. Outside the gate, these plans of PostgreSQL are left out.
+        if (backend.dialect === "sqlite" || !isFull) return
         yield* emptied(backend.dialect)
         yield* fillTables(50)
         yield* gather

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { messageKinds } from "../../../src/domain/Notification.ts"
 import type { MessageKind } from "../../../src/domain/Notification.ts"
+import { isFull } from "../../support/Full.ts"
 import { letterFaults } from "../../support/Letters.ts"
 import { mailServer } from "../../support/MailServer.ts"
 import { deliver, deliveries, deliveryId, payload } from "../../support/Notified.ts"
@@ -85,9 +86,12 @@ const membersOf = (kind: MessageKind, text: string) => ({
 
 const visible = (text: string): string => Buffer.from(text).toString().replaceAll(/\r\n?/g, "\n")
 
+// Outside the gate, only the server that offers least is tried, for which a letter has to be encoded most.
+const ways = isFull ? [false, true] : [true]
+
 describe("a mail", () => {
-  for (const hideSMTPUTF8 of [false, true]) {
-    for (const hide8BITMIME of [false, true]) {
+  for (const hideSMTPUTF8 of ways) {
+    for (const hide8BITMIME of ways) {
       const offers = [hideSMTPUTF8 ? [] : ["SMTPUTF8"], hide8BITMIME ? [] : ["8BITMIME"]].flat().join(" and ")
       it.live(`is complete for each event if the server offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
         Effect.gen(function*() {
