@@ -2,10 +2,11 @@ import { timeoutMillis } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 
 /*
- * Checks that no job waits too long. The jobs of an account do not wait behind those of another account: an account
- * without a running job of a kind gets the next slot of that kind, and slots are reserved for such accounts. So a due
- * job that is the only one of its account begins within one poll and the time of one claim. A job also never waits for
- * a time that only a wrong clock has set.
+ * Checks that no job waits too long. The jobs of an account do not wait behind the queue of another account: the next
+ * slot of a kind goes to a profile and an account without a running job of that kind, and among several to those that
+ * have waited longest since their last turn. So a due job that is the next of its account begins within one poll and
+ * the time of one claim, or, if all slots are taken, after at most one turn of each rival. A job also never waits for a
+ * time that only a wrong clock has set.
  */
 
 /**
@@ -13,38 +14,53 @@ import type { Store } from "./Store.ts"
  */
 const longestWait = 12_000
 
-// A flooded process makes two deliveries at once, but each of the two profiles has two receivers. So two attempts for
-// other receivers may use the same slot before a receiver gets its turn, each attempt until its time limit.
-const turnsOfOthers = 2 * timeoutMillis
-// A program that signs may use its whole time limit in the only slot.
-const signingMillis = 60_000
-const longestOf = (wait: string): number =>
-  wait.startsWith("notify_deliver of ")
-    ? longestWait + turnsOfOthers
-    : /^(?:signer_issue|signer_issue_restricted|orphan_revoke) of /.test(wait)
-    ? longestWait + signingMillis
-    : longestWait
+/** The kinds whose attempts may take long, in a flooded process that has few slots. */
+const slow = [
+  { kinds: ["notify_deliver"], slots: 2, attemptMillis: timeoutMillis },
+  // A program that signs may use its whole time limit.
+  { kinds: ["signer_issue", "signer_issue_restricted", "orphan_revoke"], slots: 1, attemptMillis: 60_000 }
+]
+
+const groupOf = (share: string) => share.slice(0, share.indexOf("/"))
+
+/** Counts the turns of others that may come before a share: each turn of its group follows a turn of other groups. */
+const turnsBefore = (share: string, shares: ReadonlyArray<string>): number => {
+  const own = shares.filter((one) => groupOf(one) === groupOf(share)).length
+  return own * new Set(shares.map(groupOf)).size - 1
+}
+
+const longestOf = (kind: string, turns: number): number => {
+  const limits = slow.find(({ kinds }) => kinds.includes(kind))
+  return longestWait + (limits === undefined ? 0 : Math.ceil(turns / limits.slots) * limits.attemptMillis)
+}
 
 const lookEvery = 500
 
 // Jobs of one account wait for one another, so only the wait of the account's next job is measured. After a turn,
 // however short, another job is the next one.
 const behindOthers = (second: number) => `
-  SELECT kind || ' of ' || share || ' waits behind those of others' AS what, lower(hex(id)) AS id FROM jobs
+  SELECT kind, share, lower(hex(id)) AS id FROM jobs
   WHERE status = 'ready' AND share <> '' AND run_at <= ${second}
     AND id = (SELECT own.id FROM jobs AS own WHERE own.status = 'ready' AND own.kind = jobs.kind
       AND own.share = jobs.share ORDER BY own.run_at, own.id LIMIT 1)
     AND NOT EXISTS (SELECT 1 FROM jobs AS own
       WHERE own.status = 'running' AND own.kind = jobs.kind AND own.share = jobs.share)`
+const sharesOf = (kind: string) => `
+  SELECT DISTINCT share FROM jobs WHERE kind = '${kind}' AND share <> '' AND status IN ('ready', 'running')`
 const ahead = (second: number) => `
-  SELECT kind || ' ' || lower(hex(id)) || ' waits for a time that a wrong clock has said' AS what, '' AS id FROM jobs
-  WHERE status = 'ready' AND run_at > ${second} AND updated_at > ${second}`
+  SELECT kind, lower(hex(id)) AS id FROM jobs WHERE status = 'ready' AND run_at > ${second} AND updated_at > ${second}`
+
+interface Wait {
+  readonly since: number
+  /** The most turns of others that could come before it at any time of the wait. */
+  readonly turns: number
+}
 
 /** Checks the waiting jobs as time passes. */
 export class Delays {
   readonly #store: Store
   readonly #violated: (what: string) => void
-  #since = new Map<string, number>()
+  #waits: ReadonlyMap<string, Wait> = new Map()
   #lookedAt = 0
 
   constructor(store: Store, violated: (what: string) => void) {
@@ -61,16 +77,24 @@ export class Delays {
     if (now - this.#lookedAt < lookEvery || this.#store.isInTransaction()) return
     this.#lookedAt = now
     const clock = calmClock()
-    const next = new Map<string, number>()
+    const next = new Map<string, Wait>()
+    const check = (kind: string, key: string, what: string, turns: number) => {
+      const before = this.#waits.get(key)
+      const wait = { since: before?.since ?? now, turns: Math.max(turns, before?.turns ?? 0) }
+      next.set(key, wait)
+      if (now - wait.since > longestOf(kind, wait.turns)) this.#violated(`a ${what} for ${now - wait.since} ms`)
+    }
     if (clock !== undefined) {
       const second = Math.floor(clock / 1000)
-      for (const { id, what } of [...this.#store.rows(behindOthers(second)), ...this.#store.rows(ahead(second))]) {
-        const wait = String(what)
-        const since = this.#since.get(`${wait} ${id}`) ?? now
-        next.set(`${wait} ${id}`, since)
-        if (now - since > longestOf(wait)) this.#violated(`a ${wait} for ${now - since} ms`)
+      for (const { id, kind, share } of this.#store.rows(behindOthers(second))) {
+        const shares = this.#store.rows(sharesOf(String(kind))).map((row) => String(row["share"]))
+        const turns = turnsBefore(String(share), shares)
+        check(String(kind), `${id} behind`, `${kind} of ${share} waits behind those of others`, turns)
+      }
+      for (const { id, kind } of this.#store.rows(ahead(second))) {
+        check(String(kind), `${id} ahead`, `${kind} ${id} waits for a time that a wrong clock has said`, 0)
       }
     }
-    this.#since = next
+    this.#waits = next
   }
 }

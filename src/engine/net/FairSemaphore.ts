@@ -72,14 +72,17 @@ export interface Sharing {
   readonly mostWaiting?: number
 }
 
+// Tickets without a peer wait in one queue.
+const nobody: Peer = { host: "", network: "" }
+
 class Bound {
   readonly #hostToFree: number
   #free: number
   /** The numbers of turns that are held, by host and by network. */
   readonly #hosts = new Map<string, number>()
   readonly #networks = new Map<string, number>()
-  /** The waiting tickets by host, in the order of arrival. */
-  readonly #waiting = new Map<string, Set<Ticket>>()
+  /** The waiting tickets by network and host. A network or host that was given a turn moves to the end. */
+  readonly #waiting = new Map<string, Map<string, Set<Ticket>>>()
   readonly #places = new Holdings<Ticket>()
   readonly #mostWaiting: number
 
@@ -104,10 +107,10 @@ class Bound {
       victim.called()
     }
     this.#places.add(ticket.peer, ticket)
-    const host = ticket.peer?.host ?? ""
-    const beside = this.#waiting.get(host)
-    if (beside === undefined) this.#waiting.set(host, new Set([ticket]))
-    else beside.add(ticket)
+    const { host, network } = ticket.peer ?? nobody
+    const hosts = this.#waiting.get(network) ?? new Map<string, Set<Ticket>>()
+    const beside = hosts.get(host) ?? new Set()
+    this.#waiting.set(network, hosts.set(host, beside.add(ticket)))
   }
 
   leave(ticket: Ticket): void {
@@ -128,8 +131,8 @@ class Bound {
     return (this.#hosts.get(peer.host) ?? 0) < most && (this.#networks.get(peer.network) ?? 0) < 2 * most
   }
 
-  ofHost({ host }: Peer): number {
-    return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(host)?.size ?? 0)
+  ofHost({ host, network }: Peer): number {
+    return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(network)?.get(host)?.size ?? 0)
   }
 
   /** Counts a turn that was given (1) or given back (-1). */
@@ -143,28 +146,33 @@ class Bound {
 
   #forget(ticket: Ticket): void {
     this.#places.remove(ticket.peer, ticket)
-    const host = ticket.peer?.host ?? ""
-    const beside = this.#waiting.get(host)
-    if (beside === undefined) return
+    const { host, network } = ticket.peer ?? nobody
+    const hosts = this.#waiting.get(network)
+    const beside = hosts?.get(host)
+    if (hosts === undefined || beside === undefined) return
     beside.delete(ticket)
-    // A host that was given a turn moves to the end of the queue.
-    this.#waiting.delete(host)
-    if (beside.size > 0) this.#waiting.set(host, beside)
+    hosts.delete(host)
+    if (beside.size > 0) hosts.set(host, beside)
+    this.#waiting.delete(network)
+    if (hosts.size > 0) this.#waiting.set(network, hosts)
   }
 
   /**
    * Returns the next of the tickets that may be given a turn. A ticket of the network with the fewest turns comes
-   * first, then a ticket of the host with the fewest turns. Of several equal tickets, returns the first in the queue.
+   * first, then a ticket of the host with the fewest turns. Of several equal tickets, the network comes first that has
+   * waited longest for a turn, and of this network such a host.
    */
   #next(): Ticket | undefined {
     let found: Ticket | undefined
     let [ofNetwork, ofHost] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-    for (const [ticket] of this.#waiting.values()) {
-      if (ticket === undefined || !this.isFor(ticket.peer)) continue
-      const network = ticket.peer === undefined ? 0 : this.#networks.get(ticket.peer.network) ?? 0
-      const host = ticket.peer === undefined ? 0 : this.#hosts.get(ticket.peer.host) ?? 0
-      if (network > ofNetwork || (network === ofNetwork && host >= ofHost)) continue
-      ;[found, ofNetwork, ofHost] = [ticket, network, host]
+    for (const hosts of this.#waiting.values()) {
+      for (const [ticket] of hosts.values()) {
+        if (ticket === undefined || !this.isFor(ticket.peer)) continue
+        const network = ticket.peer === undefined ? 0 : this.#networks.get(ticket.peer.network) ?? 0
+        const host = ticket.peer === undefined ? 0 : this.#hosts.get(ticket.peer.host) ?? 0
+        if (network > ofNetwork || (network === ofNetwork && host >= ofHost)) continue
+        ;[found, ofNetwork, ofHost] = [ticket, network, host]
+      }
     }
     return found
   }

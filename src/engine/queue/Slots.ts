@@ -4,6 +4,7 @@ import { Database, ifUndone } from "../sql/Database.ts"
 import { lifeMillis } from "../Time.ts"
 import type { Job, JobId } from "./Job.ts"
 import { groupOf } from "./Job.ts"
+import { LastTurns } from "./LastTurns.ts"
 
 /** How many jobs of a kind one process may have at once. */
 export interface Room {
@@ -74,8 +75,16 @@ const mostHeads = 100
 /** The highest number of reads in one pass that find nothing to claim. */
 const mostLooks = 8
 
+/** What decides which share gets the next slot. */
+export interface Standing {
+  /** Returns how many slots the group of a share has, and how many the share has. */
+  readonly of: (share: string) => readonly [group: number, share: number]
+  /** {@link LastTurns.waitsSince} */
+  readonly waitsSince: (name: string, runAt: number) => number
+}
+
 /** The jobs of one kind that one process has. */
-class Held {
+class Held implements Standing {
   count = 0
   readonly groups = new Map<string, number>()
   readonly shares = new Map<string, number>()
@@ -83,9 +92,18 @@ class Held {
   isCrowded = false
   /** The share with which the next pass begins. */
   from = ""
+  readonly #turns = new LastTurns()
 
   of(share: string): readonly [group: number, share: number] {
     return [this.groups.get(groupOf(share)) ?? 0, this.shares.get(share) ?? 0]
+  }
+
+  waitsSince(name: string, runAt: number): number {
+    return this.#turns.waitsSince(name, runAt)
+  }
+
+  setTime(now: number): void {
+    this.#turns.setTime(now)
   }
 
   add(share: string, by: 1 | -1): void {
@@ -94,41 +112,53 @@ class Held {
       const now = (held.get(name) ?? 0) + by
       if (now === 0) held.delete(name)
       else held.set(name, now)
+      if (by === -1) this.#turns.end(name)
     }
   }
 }
 
 /**
  * Chooses the heads to claim now. The group and the share with the fewest slots come first, and no group or share gets
- * more than its part.
+ * more than its part. Among equals, the group and the share that have waited longest come first, either since the row
+ * was due or since their last turn.
  */
 export const choose = (
   heads: ReadonlyArray<Head>,
-  has: (share: string) => readonly [group: number, share: number],
+  standing: Standing,
   { free, group, memberPart }: Pick<Room, "group" | "memberPart"> & { readonly free: number }
 ): ReadonlyArray<Head> => {
   const given = new Map<string, number>()
   const chosen = new Set<Head>()
-  const ofGroup = (share: string) => has(share)[0] + (given.get(groupOf(share)) ?? 0)
+  const ofGroup = (share: string) => standing.of(share)[0] + (given.get(groupOf(share)) ?? 0)
   const mayHave = (share: string) => {
     const left = Math.min(group - ofGroup(share), free - chosen.size)
-    return left > 0 && has(share)[1] < Math.max(1, Math.floor(left * memberPart))
+    return left > 0 && standing.of(share)[1] < Math.max(1, Math.floor(left * memberPart))
   }
+  const order = ({ runAt, share }: Head): ReadonlyArray<number> => [
+    ofGroup(share),
+    standing.of(share)[1],
+    standing.waitsSince(groupOf(share), runAt),
+    standing.waitsSince(share, runAt),
+    runAt
+  ]
   while (chosen.size < free) {
-    let best: Head | undefined
-    for (const one of heads) {
-      if (chosen.has(one) || !mayHave(one.share)) continue
-      const isBetter = best === undefined ||
-        (ofGroup(one.share) - ofGroup(best.share) || has(one.share)[1] - has(best.share)[1] ||
-            one.runAt - best.runAt) < 0
-      if (isBetter) best = one
+    let best: { readonly head: Head; readonly order: ReadonlyArray<number> } | undefined
+    for (const head of heads) {
+      if (chosen.has(head) || !mayHave(head.share)) continue
+      const one = { head, order: order(head) }
+      if (best === undefined || isBefore(one.order, best.order)) best = one
     }
     if (best === undefined) break
-    chosen.add(best)
-    const name = groupOf(best.share)
+    chosen.add(best.head)
+    const name = groupOf(best.head.share)
     given.set(name, (given.get(name) ?? 0) + 1)
   }
   return [...chosen]
+}
+
+const isBefore = (one: ReadonlyArray<number>, other: ReadonlyArray<number>): boolean => {
+  const at = one.findIndex((value, index) => value !== other[index])
+  return Number(one[at]) < Number(other[at])
 }
 
 /** Makes the slots of one runner. Every kind has its own room, so that no kind waits for another kind. */
@@ -192,7 +222,7 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
       const isCut = looked.length === mostHeads
       has.from = isCut ? looked.at(-1)?.share ?? "" : ""
       const due = looked.filter(({ runAt }) => runAt <= now)
-      const chosen = choose(due, (share) => has.of(share), { ...room, free })
+      const chosen = choose(due, has, { ...room, free })
       const claimed = chosen.length === 0 ? [] : yield* claimThese(chosen.map(({ id }) => id))
       take(all, claimed)
       if (claimed.length > 0) continue
@@ -214,6 +244,7 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
       Effect.suspend(() => {
         const all: Array<Job> = []
         isLooking = true
+        for (const kind of kinds) heldOf(kind).setTime(now)
         return Effect.andThen(
           oldest(all, most, kinds, source),
           Effect.forEach(kinds, (kind) => fairly(all, most, kind, now, source), { discard: true })

@@ -70,6 +70,28 @@ describe("the turns of a fair semaphore", () => {
       assert.strictEqual(yield* inside(greedy), 1)
     }))
 
+  it.effect("go round among networks, and then among hosts, even if there is a single turn", () =>
+    Effect.gen(function*() {
+      const turns = makeFairSemaphore(1)
+      const many = yield* crowd(turns, 60, (at) => `203.0.2.${at % 30}`)
+      const newcomer = yield* visitor(turns, "198.51.100.1")
+      const neighbour = yield* visitor(turns, "203.0.2.77")
+      const order: Array<string | undefined> = []
+      let waiting = [...many, newcomer, neighbour]
+      while (waiting.length > 0) {
+        const entered = yield* Effect.filter(waiting, ({ isInside }) => isInside)
+        assert.lengthOf(entered, 1)
+        order.push(entered[0]?.address)
+        waiting = waiting.filter((one) => !entered.includes(one))
+        yield* entered[0]?.leave ?? Effect.void
+        yield* Effect.yieldNow
+        yield* Effect.yieldNow
+      }
+      // The first turn was free, and the second belongs to the network that waited first.
+      assert.strictEqual(order.indexOf("198.51.100.1"), 2)
+      assert.isAtMost(order.indexOf("203.0.2.77"), 33)
+    }))
+
   it.effect("can all be taken by a peer that stands for many clients", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* inside(yield* crowd(makeFairSemaphore(10), 20, () => undefined)), 10)

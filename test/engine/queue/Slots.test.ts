@@ -48,11 +48,11 @@ const jobsOf = (kind: JobKind, count: number, share = "") => Array.from({ length
 const kinds: ReadonlyArray<JobKind> = ["challenge_validate", "signer_issue", "local_ca_crl_regenerate"]
 
 /** Returns the jobs that one query starts, whether or not the query fails. */
-const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4) =>
+const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4, now = 0) =>
   Effect.suspend(() => {
     const begun: Array<Job> = []
     const all: Source = { ...nothing, ...source, begin: (one) => void begun.push(one) }
-    const look = slots.fill(most, of, 0, all) as Effect.Effect<void, StorageFailed>
+    const look = slots.fill(most, of, now, all) as Effect.Effect<void, StorageFailed>
     return Effect.map(Effect.exit(look), (exit) => ({ begun, exit }))
   })
 
@@ -162,7 +162,8 @@ describe("the slots of a runner", () => {
     const heads = ["a/1", "a/2", "a/3", "b/1", "b/2"].map((share, index) => ({ id: idOf(index), share, runAt: index }))
     const none = () => [0, 0] as const
     const chosen = (free: number, has: (share: string) => readonly [number, number], group = 9, memberPart = 9) =>
-      Slots.choose(heads, has, { free, group, memberPart }).map(({ share }) => share)
+      Slots.choose(heads, { of: has, waitsSince: (_, runAt) => runAt }, { free, group, memberPart })
+        .map(({ share }) => share)
     assert.deepStrictEqual(chosen(3, none), ["a/1", "b/1", "a/2"])
     assert.deepStrictEqual(chosen(9, none, 2), ["a/1", "b/1", "a/2", "b/2"])
     assert.deepStrictEqual(chosen(1, (share) => share.startsWith("a/") ? [1, 1] : [0, 0]), ["b/1"])
@@ -170,6 +171,78 @@ describe("the slots of a runner", () => {
     assert.include(chosen(20, some, 20, 1 / 4), "a/2")
     assert.notInclude(chosen(20, some, 4, 1 / 4), "a/2", "what is left is for others")
   })
+
+  it.effect("go round among shares that have a queue, however few slots there are and however old the queue is", () =>
+    Effect.gen(function*() {
+      for (const most of [1, 2, 3, 4, 8]) {
+        const slots = Slots.make(roomOf)
+        // All jobs of `a/1` to `a/9` are older than the jobs of the others.
+        const flood = Array.from({ length: 9 }, (_, at) => `a/${at + 1}`)
+        const queues = [
+          ...Array.from({ length: 20 }, (_, at) => flood.map((share) => ({ share, runAt: at }))).flat(),
+          ...["a/late", "b/1", "a/late", "b/1"].map((share) => ({ share, runAt: 30 }))
+        ].map((row, at) => ({ ...row, id: idOf(at) }))
+        const take = (rows: ReadonlyArray<Head>) =>
+          rows.map((row) => {
+            queues.splice(queues.findIndex(({ id }) => id === row.id), 1)
+            return { ...job("signer_issue", row.share), id: row.id }
+          })
+        const source: Partial<Source> = {
+          claim: ({ limit }) => Effect.sync(() => take(queues.slice(0, limit))),
+          heads: () =>
+            Effect.sync(() =>
+              [...new Set(queues.map(({ share }) => share))].sort().flatMap((share) =>
+                queues.filter((row) => row.share === share).slice(0, 1)
+              )
+            ),
+          claimThese: (ids) => Effect.sync(() => take(queues.filter(({ id }) => ids.includes(id))))
+        }
+        const fill = Effect.map(filled(slots, source, ["signer_issue"], most, 40), ({ begun }) => begun)
+        let running = yield* fill
+        const ended: Array<string> = []
+        for (let one = running[0]; one !== undefined; one = running[0]) {
+          ended.push(one.share)
+          slots.release(one)
+          running = [...running.slice(1), ...(yield* fill)]
+        }
+        const places = (share: string) => ended.flatMap((one, at) => one === share ? [at] : [])
+        const [first = assert.fail(), second = assert.fail()] = places("b/1")
+        assert.isAtMost(first, 2 * most, `${most} slots: another profile has the next turn`)
+        assert.isAtMost(second, first + 2 * most, `${most} slots: and every other turn`)
+        // Nine accounts with older jobs, and the other profile, have one turn each before it.
+        const [own = assert.fail(), then = assert.fail()] = places("a/late")
+        assert.isAtMost(own, 9 + 2 * most + 2, `${most} slots: an account waits for one turn of each other account`)
+        assert.isAtMost(then, own + 9 + 2 * most, `${most} slots: and again`)
+        assert.lengthOf(ended, 184)
+      }
+    }))
+
+  it.effect("go round even if the clock is set back and newcomers keep coming", () =>
+    Effect.gen(function*() {
+      const slots = Slots.make(roomOf)
+      let heads: ReadonlyArray<Head> = [{ id: idOf(0), share: "a/1", runAt: 0 }]
+      const source: Partial<Source> = {
+        claim: () => Effect.succeed(jobsOf("signer_issue", 1, "a/1")),
+        heads: () => Effect.sync(() => heads),
+        claimThese: (ids) =>
+          Effect.sync(() => heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("signer_issue", share)))
+      }
+      const next = (now: number) =>
+        Effect.gen(function*() {
+          const { begun: [one = assert.fail("nothing")] } = yield* filled(slots, source, ["signer_issue"], 1, now)
+          yield* filled(slots, source, ["signer_issue"], 1, now)
+          slots.release(one)
+          heads = [...heads.filter(({ share }) => share === "a/1" || share !== one.share), {
+            id: idOf(heads.length + now),
+            share: `a/${heads.length + now}`,
+            runAt: now
+          }]
+          return one.share
+        })
+      for (const now of [1_000_000, 1_000_000, 1_000_001]) yield* next(now)
+      const order = yield* Effect.forEach(Array.from({ length: 20 }, (_, at) => 10 + at), next)
+      assert.isAtLeast(order.filter((share) => share === "a/1").length, 2)
+    }))
 
   it.effect("belong to rows that have begun, even if a later query fails or its caller ends with a defect", () =>
     Effect.gen(function*() {
