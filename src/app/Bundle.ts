@@ -57,7 +57,6 @@ export const loadBundle = <Exports>(file: string, folder: string): Bundle<Export
   const code = read(stored)
   const script = new Vm.Script(`(function (exports, require, module, __filename, __dirname) { ${text}\n})`, {
     filename: file,
-    importModuleDynamically: Vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...code === undefined ? {} : { cachedData: code }
   })
   const module = { exports: {} as Exports }

@@ -3,7 +3,7 @@ import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { assert, beforeEach, describe, it } from "vitest"
-import { freshDirectory } from "../support/Databases.ts"
+import { builtServer, freshDirectory } from "../support/Databases.ts"
 
 const loading = pathToFileURL(join(import.meta.dirname, "../../src/app/Bundle.ts"))
 
@@ -40,13 +40,19 @@ describe("a bundle", () => {
     return files[0] ?? ""
   }
 
-  it("is loaded as CommonJS, which can require and import from its own place", () => {
+  it("is loaded as CommonJS, which can require from its own place", () => {
     writeFileSync(join(directory, "other.cjs"), "module.exports = 1")
     writeFileSync(join(directory, "late.mjs"), "export default 2")
     const value = used(
-      `exports.value = async () => [require("./other.cjs"), (await import("./late.mjs")).default, __filename]`
+      `exports.value = async () => [require("./other.cjs"), require("./late.mjs").default, __filename]`
     )
     assert.deepStrictEqual(value, [1, 2, file()])
+  })
+
+  it("contains no import() when it is built, because a bundle cannot import", async () => {
+    await builtServer()
+    const text = readFileSync(join(import.meta.dirname, "../../dist/program.cjs"), "utf8")
+    assert.deepStrictEqual(text.match(/(?<![\w.$])import\(.{0,80}/g) ?? [], [])
   })
 
   it("is compiled once, and its code is stored in one file that is not written again", () => {

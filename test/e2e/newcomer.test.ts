@@ -101,6 +101,7 @@ describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect
       }
       assert.strictEqual((await server.stop()).code, 0)
       assert.deepStrictEqual(keptFiles(directory), kept)
+      assert.strictEqual(server.stderr(), "", "no warning of the runtime")
     } finally {
       await server.dispose()
       await responder.stop()

@@ -1,7 +1,6 @@
 import type { Environment } from "minijinja-js"
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
-import { pathToFileURL } from "node:url"
 
 /* Runs MiniJinja as WebAssembly with limited memory. If it breaks down, it is started again. */
 
@@ -92,11 +91,12 @@ export interface Machine {
 }
 
 const files = "minijinja-js/dist/bundler/minijinja_js_bg"
-const { resolve } = createRequire(import.meta.url)
+const load = createRequire(import.meta.url)
 
 const make = async (): Promise<Machine> => {
-  const glue = await import(pathToFileURL(resolve(`${files}.js`)).href) as Glue
-  const code = await readFile(resolve(`${files}.wasm`))
+  // `import()` within a bundle that is loaded from stored code makes Node print a warning.
+  const glue = load(`${files}.js`) as Glue
+  const code = await readFile(load.resolve(`${files}.wasm`))
   const module = await WebAssembly.compile(withMostMemory(code, mostMemory))
   let memory: { readonly grow: (pages: number) => number } | undefined
   let starts = 0
