@@ -149,7 +149,12 @@ export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDea
 export class KindRemoved extends Data.TaggedError("KindRemoved")<{ readonly kind: string }> {}
 /** The CA that signed the certificate was declared compromised before the certificate was stored. */
 export class IssuerCompromised extends Data.TaggedError("IssuerCompromised") {}
-export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
+/**
+ * The account or an authorization of an order ended before the certificate was stored, the account was blocked, or its
+ * credential (`isCredentialGone`) was deleted.
+ */
+export class AuthorityWithdrawn
+  extends Data.TaggedError("AuthorityWithdrawn")<{ readonly isCredentialGone: boolean }> {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /**
  * A refusal by an upstream. `detail` is the upstream's own text, and `subproblems` are its reports about names of the

@@ -275,8 +275,10 @@ const table = {
   AuthorityWithdrawn: {
     type: "unauthorized",
     status: 403,
-    detail: () =>
-      "Before the certificate was issued, the account was blocked or deactivated, or an authorization was deactivated; place a new order."
+    detail: ({ isCredentialGone }) =>
+      isCredentialGone
+        ? "Before the certificate was issued, the credential of the account was deleted; create an account with another credential."
+        : "Before the certificate was issued, the account was blocked or deactivated, or an authorization was deactivated; place a new order."
   },
   IssuerCompromised: {
     type: "serverInternal",

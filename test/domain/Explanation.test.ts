@@ -12,7 +12,8 @@ const [name, detail] = ["www.example", "its own words"]
 
 const ofOrder = [
   new errors.BadCsr({ detail }),
-  new errors.AuthorityWithdrawn(),
+  new errors.AuthorityWithdrawn({ isCredentialGone: false }),
+  new errors.AuthorityWithdrawn({ isCredentialGone: true }),
   new errors.IssuanceAbandoned(),
   new errors.UpstreamRefusedOrder({ detail }),
   new errors.UpstreamRefusedName({ detail }),

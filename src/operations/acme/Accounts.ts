@@ -21,13 +21,13 @@ import * as accounts from "../../store/AccountRows.ts"
 import { remember } from "../../store/Acknowledged.ts"
 import * as audit from "../../store/AuditRows.ts"
 import { changing } from "../../store/AuditRows.ts"
+import { burntFault } from "../BurntKey.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import { refuseIfBlocked, refuseUnlessValid } from "./Authenticate.ts"
 import { holdBinding, refuseExhausted, verifyBinding } from "./Binding.ts"
 import * as limits from "./Limits.ts"
 import type { faultOf } from "./NewKey.ts"
-import { burntFault } from "./NewKey.ts"
 
 /** A newAccount request whose signature and nonce have been checked. */
 export interface Registration {

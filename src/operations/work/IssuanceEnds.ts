@@ -33,6 +33,7 @@ import * as certificates from "../../store/orders/CertificateStoring.ts"
 import { isChallenged } from "../../store/orders/OrderDetail.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as compromised from "../../store/revocation/CompromisedIssuers.ts"
+import { burntFault } from "../BurntKey.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 
@@ -81,15 +82,28 @@ const fail = (
     yield* afterCommit(log)
   })
 
-/** Ends an order if its account was blocked, or its account or one of its authorizations ended, after finalize. */
-export const withdrawn = (of: Issuance, order: Found) =>
-  fail(
+/**
+ * Ends an order if its account was blocked or lost its credential, or its account or one of its authorizations ended,
+ * after finalize.
+ */
+export const withdrawn = (of: Issuance, order: Found) => {
+  const isCredentialGone = order.scopeLost !== undefined
+  return fail(
     of,
     order,
-    new AuthorityWithdrawn(),
-    "authority_withdrawn",
+    new AuthorityWithdrawn({ isCredentialGone }),
+    isCredentialGone ? "credential_denied" : "authority_withdrawn",
     emit("order_finalize_authority_withdrawn", { order_id: order.id })
   )
+}
+
+/** Ends an order whose certificate was not stored, with the reason that {@link certificates.issue} had. */
+const notStored = Effect.fnUntraced(function*(of: Issuance, order: Found, csr: Csr, issuer: string | undefined) {
+  if (issuer !== undefined && (yield* compromised.ids).has(issuer)) return yield* issuerCompromised(of, order)
+  const burnt = yield* burntFault(csr.spki, order.accountId)
+  if (burnt !== undefined) return yield* rejected(of, order, burnt.detail)
+  yield* withdrawn(of, (yield* orders.findForIssuance(of.profile, order.id)) ?? order)
+})
 
 /** Ends an order whose certificate was signed by a CA that is compromised. */
 const issuerCompromised = (of: Issuance, order: Found) =>
@@ -161,8 +175,8 @@ export const stored = Effect.fnUntraced(
       }
     })
     if (stored === undefined) {
-      const isCompromised = issuer !== undefined && (yield* compromised.ids).has(issuer)
-      return yield* Effect.as(isCompromised ? issuerCompromised(of, order) : withdrawn(of, order), false)
+      yield* notStored(of, order, csr, issuer)
+      return false
     }
     if (alternates.length > 0) yield* alternateChains.offer(id, alternates.slice(0, mostAlternates))
     const usages = csr.usages.length === 0 ? undefined : leafUsages(chain)

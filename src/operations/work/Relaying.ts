@@ -197,7 +197,8 @@ export const relay = Effect.fnUntraced(function*(profiles: Profiles, payload: Pa
     }
     const commit = Effect.flatMap(
       stored(issuance, job, order, csr.success, relayed.success),
-      (isStored) => isStored ? endUpstream("valid") : Effect.andThen(inVain, endUnauthorized)
+      (isStored) =>
+        isStored ? endUpstream("valid") : Effect.andThen(inVain, endUpstream("invalid", "the order has ended"))
     )
     return Done({ commit, discarded: orphans.unlessStored(payload, relayed.success) })
   }

@@ -10,6 +10,7 @@ import { emit } from "../../../src/domain/words/Log.ts"
 import { series } from "../../../src/domain/words/Series.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
+import type { StorageFailed } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import * as Registry from "../../../src/engine/telemetry/Registry.ts"
 import * as accounts from "../../../src/operations/acme/Accounts.ts"
@@ -852,17 +853,28 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       const signsOpenly: DirectSigner["issue"] = (request) =>
         Effect.map(signsAtOnce(request), (signed) => openly(request, signed))
 
-      const withdrawn = (caller: Caller, id: OrderId) =>
+      const ended = (
+        caller: Caller,
+        id: OrderId,
+        as: { readonly cause: string; readonly type: string; readonly status: number; readonly detail: RegExp }
+      ) =>
         Effect.gen(function*() {
           const order = yield* orders.find(caller, id)
           assert.strictEqual(order.status, "invalid")
-          assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
+          const { detail = "", ...error } = order.error ?? assert.fail("no error")
+          assert.deepInclude(error, { type: `urn:ietf:params:acme:error:${as.type}`, status: as.status })
+          assert.match(detail, as.detail)
           assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
           const last = (yield* auditOf).at(-1)
-          assert.deepInclude(last ?? {}, { event: "certificate_issue_failed", reason: "unauthorized" })
-          assert.deepStrictEqual(last?.detail, { cause: "authority_withdrawn" })
-          assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
+          assert.deepInclude(last ?? {}, { event: "certificate_issue_failed", reason: as.type })
+          assert.deepStrictEqual(last?.detail, { cause: as.cause })
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        })
+      const withdrawn = (caller: Caller, id: OrderId) =>
+        Effect.gen(function*() {
+          const detail = /account was blocked or deactivated, or an authorization was deactivated/
+          yield* ended(caller, id, { cause: "authority_withdrawn", type: "unauthorized", status: 403, detail })
+          assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
         })
 
       test(
@@ -903,21 +915,45 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
       )
 
-      for (const column of ["scope_lost", "blocked_at"]) {
-        test(
-          `discards the certificate if the account gets ${column} before the signer has finished`,
-          () =>
-            Effect.gen(function*() {
-              const { caller, id } = yield* readyOrder("a.example")
-              yield* finalize(caller, id, csrText("a.example"))
-              withdrawing.run = Effect.asVoid(database.use(sql(`UPDATE accounts SET ${column} = 1`)))
-              yield* work
-              yield* withdrawn(caller, id)
-              assert.include(eventsOf(records), "local_ca_leaf_discarded")
-            }),
-          { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) }
-        )
-      }
+      const duringSigning = (
+        words: string,
+        change: (caller: Caller, csr: Buffer) => Effect.Effect<unknown, StorageFailed, Database>,
+        check: typeof withdrawn
+      ) =>
+        test(words, () =>
+          Effect.gen(function*() {
+            const { csr } = makeCsr({ names: ["a.example"] })
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csr.toString("base64url"))
+            withdrawing.run = Effect.orDie(Effect.asVoid(database.use(change(caller, csr))))
+            yield* work
+            yield* check(caller, id)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
+          }), { issue: (request) => Effect.andThen(withdrawing.run, signsOpenly(request)) })
+
+      duringSigning(
+        "discards the certificate if the account is blocked before the signer has finished",
+        () => sql("UPDATE accounts SET blocked_at = 1"),
+        withdrawn
+      )
+
+      duringSigning(
+        "discards the certificate if the credential is deleted before the signer has finished, and says so",
+        () => sql("UPDATE accounts SET scope_lost = 1"),
+        (caller, id) => {
+          const detail = /the credential of the account was deleted; create an account with another/
+          return ended(caller, id, { cause: "credential_denied", type: "unauthorized", status: 403, detail })
+        }
+      )
+
+      duringSigning(
+        "discards the certificate if its key is burnt before the signer has finished, and says so",
+        (caller, csr) => burn(csr, caller),
+        (caller, id) => {
+          const detail = /A certificate for this key was revoked for key compromise/
+          return ended(caller, id, { cause: "bad_csr", type: "badCSR", status: 400, detail })
+        }
+      )
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {
         test(

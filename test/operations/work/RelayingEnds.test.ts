@@ -55,18 +55,19 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     }))
 
   describe("whose account or authorization is deactivated", () => {
-    const unauthorized = Effect.gen(function*() {
+    const ended = Effect.fnUntraced(function*(upstream: string, cause = "authority_withdrawn") {
       yield* without
       assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
-      assert.deepStrictEqual(yield* upstreamRows, [["invalid", "authority withdrawn"]])
+      assert.deepStrictEqual(yield* upstreamRows, [["invalid", upstream]])
       assert.deepStrictEqual(yield* relayJobs, ["done"])
       assert.deepStrictEqual((yield* trail).at(-1), {
         event: "certificate_issue_failed",
         reason: "unauthorized",
-        detail: { cause: "authority_withdrawn" }
+        detail: { cause }
       })
       assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
     })
+    const unauthorized = ended("authority withdrawn")
 
     test("is not sent to the upstream if its account was deactivated before", () =>
       Effect.gen(function*() {
@@ -101,7 +102,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
           play(({ request }) => Effect.andThen(database.use(sql(statement)), signsAtOnce(request)))
           yield* relay
           assert.lengthOf(asked, 1)
-          yield* unauthorized
+          yield* ended("the order has ended", /scope_lost/.test(statement) ? "credential_denied" : undefined)
         }))
     }
 
@@ -112,7 +113,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
           yield* sql(`UPDATE accounts SET ${column} = 1`)
           yield* relay
           assert.deepStrictEqual(asked, [])
-          yield* unauthorized
+          yield* ended("authority withdrawn", column === "scope_lost" ? "credential_denied" : undefined)
         }))
     }
 

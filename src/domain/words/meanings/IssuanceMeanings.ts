@@ -89,7 +89,7 @@ export const issuanceMeanings = {
     "configure/signers.md"
   ],
   order_finalize_authority_withdrawn: [
-    "The account or an authorization of an order was deactivated, or the account was blocked, while its certificate was being made.",
+    "The account or an authorization of an order was deactivated, or the account was blocked or lost its credential, while its certificate was being made.",
     "If this was intended, do nothing; otherwise let the client place a new order.",
     "reference/errors.md"
   ],
