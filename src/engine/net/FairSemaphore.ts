@@ -120,6 +120,7 @@ class Bound {
       const next = this.#next()
       if (next === undefined) return
       this.#forget(next)
+      this.#moveBack(next)
       this.#count(next, 1)
       next.called()
     }
@@ -144,6 +145,7 @@ class Bound {
     add(this.#networks, ticket.peer.network, by)
   }
 
+  /** Removes a ticket. Its network and its host keep their places, because only a turn ends their wait. */
   #forget(ticket: Ticket): void {
     this.#places.remove(ticket.peer, ticket)
     const { host, network } = ticket.peer ?? nobody
@@ -151,31 +153,49 @@ class Bound {
     const beside = hosts?.get(host)
     if (hosts === undefined || beside === undefined) return
     beside.delete(ticket)
-    hosts.delete(host)
-    if (beside.size > 0) hosts.set(host, beside)
-    this.#waiting.delete(network)
-    if (hosts.size > 0) this.#waiting.set(network, hosts)
+    if (beside.size === 0) hosts.delete(host)
+    if (hosts.size === 0) this.#waiting.delete(network)
+  }
+
+  /** Moves the network and the host of a ticket that gets a turn to the end. */
+  #moveBack({ peer }: Ticket): void {
+    const { host, network } = peer ?? nobody
+    const hosts = this.#waiting.get(network)
+    if (hosts === undefined) return
+    toEnd(this.#waiting, network)
+    toEnd(hosts, host)
   }
 
   /**
    * Returns the next of the tickets that may be given a turn. A ticket of the network with the fewest turns comes
    * first, then a ticket of the host with the fewest turns. Of several equal tickets, the network comes first that has
-   * waited longest for a turn, and of this network such a host.
+   * waited longest for a turn, and of this network such a host. A search looks at no more hosts than hold turns, and
+   * one more for each network that holds turns, however many wait.
    */
   #next(): Ticket | undefined {
     let found: Ticket | undefined
     let [ofNetwork, ofHost] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-    for (const hosts of this.#waiting.values()) {
+    for (const [name, hosts] of this.#waiting) {
+      const network = this.#networks.get(name) ?? 0
+      if (network > ofNetwork) continue
       for (const [ticket] of hosts.values()) {
         if (ticket === undefined || !this.isFor(ticket.peer)) continue
-        const network = ticket.peer === undefined ? 0 : this.#networks.get(ticket.peer.network) ?? 0
-        const host = ticket.peer === undefined ? 0 : this.#hosts.get(ticket.peer.host) ?? 0
-        if (network > ofNetwork || (network === ofNetwork && host >= ofHost)) continue
+        const host = this.#hosts.get((ticket.peer ?? nobody).host) ?? 0
+        if (network === ofNetwork && host >= ofHost) continue
         ;[found, ofNetwork, ofHost] = [ticket, network, host]
+        if (host === 0) break
       }
+      if (ofNetwork === 0 && ofHost === 0) break
     }
     return found
   }
+}
+
+const toEnd = <A>(queue: Map<string, A>, name: string): void => {
+  const one = queue.get(name)
+  if (one === undefined) return
+  queue.delete(name)
+  queue.set(name, one)
 }
 
 const add = (counts: Map<string, number>, name: string, by: number): void => {

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Context, Deferred, Effect } from "effect"
+import { Context, Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import type { FairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
 import { currentPeer, makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
@@ -13,9 +13,10 @@ const visitor = (turns: FairSemaphore, address: string | undefined) =>
     const leave = yield* Deferred.make<void>()
     const work = turns.take(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
     const peer = address === undefined ? undefined : peerOf(address)
-    yield* Effect.forkChild(Effect.provideService(work, currentPeer, peer))
+    const fiber = yield* Effect.forkChild(Effect.provideService(work, currentPeer, peer))
     yield* Effect.yieldNow
     return {
+      giveUp: Fiber.interrupt(fiber),
       address,
       entered: Deferred.await(inside),
       isInside: Deferred.isDone(inside),
@@ -90,6 +91,37 @@ describe("the turns of a fair semaphore", () => {
       // The first turn was free, and the second belongs to the network that waited first.
       assert.strictEqual(order.indexOf("198.51.100.1"), 2)
       assert.isAtMost(order.indexOf("203.0.2.77"), 33)
+    }))
+
+  for (const neighbour of ["198.51.100.66", "198.51.100.7"]) {
+    it.effect(`come as soon if ${neighbour} keeps asking and giving up beside 198.51.100.7`, () =>
+      Effect.gen(function*() {
+        const turns = makeFairSemaphore(1)
+        let rivals = yield* crowd(turns, 4, (at) => `203.0.${at}.1`)
+        const waiting = yield* visitor(turns, "198.51.100.7")
+        for (let given = 0; given < 4; given++) {
+          assert.isFalse(yield* waiting.isInside)
+          yield* (yield* visitor(turns, neighbour)).giveUp
+          const [inside = assert.fail("nobody")] = yield* Effect.filter(rivals, ({ isInside }) => isInside)
+          yield* inside.leave
+          yield* Effect.yieldNow
+          rivals = [...rivals.filter((one) => one !== inside), yield* visitor(turns, inside.address)]
+        }
+        assert.isTrue(yield* waiting.isInside)
+      }))
+  }
+
+  it.effect("go to the host with the fewest turns of a network, whichever of its hosts came first", () =>
+    Effect.gen(function*() {
+      const turns = makeFairSemaphore(4)
+      const [first = assert.fail("nobody")] = yield* crowd(turns, 3, (at) => `192.0.${at}.1`)
+      yield* crowd(turns, 1, () => "203.0.2.1")
+      const again = yield* visitor(turns, "203.0.2.1")
+      const neighbour = yield* visitor(turns, "203.0.2.3")
+      assert.strictEqual(yield* inside([again, neighbour]), 0)
+      yield* first.leave
+      yield* neighbour.entered
+      assert.isFalse(yield* again.isInside)
     }))
 
   it.effect("can all be taken by a peer that stands for many clients", () =>
