@@ -107,7 +107,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one page, from the end of an index",
     names:
-      /^(revocation_page|order_expired_page|order_purge_page|order_list_of_account|job_claim|job_claim_among|upstream_renewal_due)$/,
+      /^(revocation_page|order_expired_page|order_purge_page|order_list_of_account|job_claim|job_claim_among|job_due_rows|upstream_renewal_due)$/,
     steps: /serial|created_at|account_id_id|jobs_due|not_after>|renewal_due>/
   },
   {
@@ -133,7 +133,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   {
     bound: "one row for each of few values",
-    names: /^(order_profiles|revocation_issuers|job_unknown_kinds|job_heads|expiring_authorities)$/
+    names: /^(order_profiles|revocation_issuers|job_unknown_kinds|job_heads|job_groups|expiring_authorities)$/
   },
   {
     bound: "one page of a walk over all orders, for a compromised CA or a campaign",

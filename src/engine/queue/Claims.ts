@@ -4,7 +4,7 @@ import { reached } from "../sql/Guard.ts"
 import { lenient, partitioned } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { Claimant, Job, JobId } from "./Job.ts"
-import { job, jobMoves } from "./Job.ts"
+import { endOf, groupOf, job, jobMoves, startOf } from "./Job.ts"
 
 /* Decides which rows a runner claims, and claims them. */
 
@@ -34,23 +34,58 @@ const claimStatement = statement({
     )
 })
 
+const head = { id: job.id, share: text(), runAt: int }
+
+const dueStatement = statement({
+  name: "job_due_rows",
+  params: { kind: text(), now: int, limit: int },
+  row: head,
+  sql: ({ indexedBy }) =>
+    `SELECT id AS "id", share AS "share", run_at AS "runAt" FROM jobs ${indexedBy("jobs_due_of_kind")}
+     WHERE status = 'ready' AND kind = :kind AND run_at <= :now ORDER BY run_at, id LIMIT :limit`
+})
+
+/** Selects the first row of a kind in the order of `jobs_shares`, or one column of it. */
+const firstOf = (columns: string, where: string): string =>
+  `(SELECT ${columns} FROM jobs WHERE status = 'ready' AND kind = :kind AND ${where} ORDER BY share, run_at, id LIMIT 1)`
+
 // This reads only the oldest row of each share, and goes from one share to the next by the index, however many rows a
 // share has.
 const headsStatement = statement({
   name: "job_heads",
-  params: { kind: text(), from: text(), limit: int },
-  row: { id: job.id, share: text(), runAt: int },
+  params: { kind: text(), from: text(), below: text(), limit: int },
+  row: head,
   sql: ({ dialect }) => {
-    const first = (column: string, where: string) =>
-      `(SELECT ${column} FROM jobs WHERE status = 'ready' AND kind = :kind AND ${where} ORDER BY share, run_at, id LIMIT 1)`
     const columns = "j.id, j.share, j.run_at"
-    const next = dialect === "postgres"
-      ? `SELECT ${columns} FROM head CROSS JOIN LATERAL ${first("id, share, run_at", "share > head.share")} AS j`
-      : `SELECT ${columns} FROM head CROSS JOIN jobs j WHERE j.id = ${first("id", "share > head.share")}`
+    const next = "share > head.share AND share < :below"
+    const others = dialect === "postgres"
+      ? `SELECT ${columns} FROM head CROSS JOIN LATERAL ${firstOf("id, share, run_at", next)} AS j`
+      : `SELECT ${columns} FROM head CROSS JOIN jobs j WHERE j.id = ${firstOf("id", next)}`
     return `SELECT id AS "id", share AS "share", run_at AS "runAt" FROM (
        WITH RECURSIVE head (id, share, run_at) AS (
-         SELECT ${columns} FROM jobs j WHERE j.id = ${first("id", "share >= :from")} UNION ALL ${next})
+         SELECT ${columns} FROM jobs j WHERE j.id = ${firstOf("id", "share >= :from AND share < :below")}
+         UNION ALL ${others})
        SELECT id, share, run_at FROM head LIMIT :limit) AS heads`
+  }
+})
+
+// This reads one row of each group, and goes from one group to the next by the index.
+const groupsStatement = statement({
+  name: "job_groups",
+  params: { kind: text() },
+  row: { share: text() },
+  sql: ({ dialect }) => {
+    const end = dialect === "postgres"
+      ? "split_part(head.share, '/', 1) || '0'"
+      : "substr(head.share, 1, max(instr(head.share, '/') - 1, 0)) || '0'"
+    const next = `share >= ${end}`
+    const others = dialect === "postgres"
+      ? `SELECT j.share FROM head CROSS JOIN LATERAL ${firstOf("share", next)} AS j`
+      : `SELECT j.share FROM head CROSS JOIN jobs j WHERE j.id = ${firstOf("id", next)}`
+    return `SELECT share AS "share" FROM (
+       WITH RECURSIVE head (share) AS (
+         SELECT j.share FROM jobs j WHERE j.id = ${firstOf("id", "share >= ''")} UNION ALL ${others})
+       SELECT share FROM head) AS heads`
   }
 })
 
@@ -113,12 +148,24 @@ export const claiming = (every: ReadonlyArray<string>) => {
   }
 }
 
-/** Returns the oldest waiting row of each share of a kind, beginning with the share `from`. The row need not be due. */
-export const heads = (params: {
+/** Returns the oldest due rows of a kind. */
+export const due = (params: { readonly kind: string; readonly now: number; readonly limit: number }) =>
+  lenient(dueStatement, params)
+
+/** Returns the groups of a kind that have waiting rows, due or not, each once. */
+export const groups = (kind: string) =>
+  Effect.map(lenient(groupsStatement, { kind }), (found) => found.map(({ share }) => groupOf(share)))
+
+/**
+ * Returns the oldest waiting row of each share of a group, beginning with the share `from`, if there is one. The row
+ * need not be due.
+ */
+export const heads = ({ from, group, kind, limit }: {
   readonly kind: string
-  readonly from: string
+  readonly group: string
+  readonly from: string | undefined
   readonly limit: number
-}) => lenient(headsStatement, params)
+}) => lenient(headsStatement, { kind, from: from ?? startOf(group), below: endOf(group), limit })
 
 /** Claims those of the given rows that are still ready and due. */
 export const claimThese = ({ ids, ...claimant }: Claimant & { readonly ids: ReadonlyArray<JobId> }) =>

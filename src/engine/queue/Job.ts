@@ -62,6 +62,12 @@ export const shareOf = (group: string, member: string): string => `${group}/${me
 /** Returns the group of a share. */
 export const groupOf = (share: string): string => share.slice(0, Math.max(share.indexOf("/"), 0))
 
+/** Returns the least text that is not less than any share of a group: the shares of no group are empty. */
+export const startOf = (group: string): string => group === "" ? "" : `${group}/`
+
+/** Returns the least text that is greater than every share of a group. The character after `/` is `0`. */
+export const endOf = (group: string): string => `${group}0`
+
 /** The key of periodic kinds that have one live row. */
 export const periodicKey = "all"
 

@@ -1,5 +1,6 @@
-// Only the latest turns are remembered. A share whose last turn was before them counts as a newcomer.
-const mostNames = 1000
+// Only the latest turns are remembered. A share whose last turn was before them counts as a newcomer, and would come
+// before others again if its rows are older. So the number is larger than that of the shares of a flood.
+const mostNames = 100_000
 
 // Turns that ended in the same second are told apart by this part of a second.
 const step = 2 ** -20

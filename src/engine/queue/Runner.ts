@@ -78,6 +78,8 @@ const claiming = <R, F extends Failure>(
     yield* slots.fill(inForce.tuning.max_concurrent, [...inForce.handlers.keys()], now, {
       begin: (job) => begin(job, heldAt),
       claim: (of) => kinds.claim({ ...claimant, ...of }),
+      due: (of) => claims.due({ ...of, now }),
+      groups: claims.groups,
       heads: claims.heads,
       claimThese: (ids) => claims.claimThese({ ...claimant, ids })
     })

@@ -64,15 +64,31 @@ export interface Source {
     readonly kinds: ReadonlyArray<string>
     readonly among: boolean
   }) => Asked<Job>
-  /** Reads the oldest waiting row, due or not, of each share of a kind: up to `limit` shares, beginning with `from`. */
-  readonly heads: (of: { readonly kind: string; readonly from: string; readonly limit: number }) => Asked<Head>
+  /** Reads the oldest due rows of a kind. */
+  readonly due: (of: { readonly kind: string; readonly limit: number }) => Asked<Head>
+  /** Reads the groups of a kind that have waiting rows. */
+  readonly groups: (kind: string) => Asked<string>
+  /**
+   * Reads the oldest waiting row, due or not, of each share of a group: up to `limit` shares, beginning with `from`, if
+   * there is one.
+   */
+  readonly heads: (of: {
+    readonly kind: string
+    readonly group: string
+    readonly from: string | undefined
+    readonly limit: number
+  }) => Asked<Head>
   readonly claimThese: (ids: ReadonlyArray<JobId>) => Asked<Job>
 }
 
-/** How many shares are read before a choice. If there are more, the next pass begins where this pass ended. */
-const mostHeads = 100
+/** How many of the oldest due rows are read before a choice. If there are more, shares are read too. */
+const mostRows = 100
 
-/** The highest number of reads in one pass that find nothing to claim. */
+/** How many shares are read before a choice, of how many groups. The next look begins where this one ended. */
+const mostShares = 100
+const mostGroups = 10
+
+/** The highest number of looks in one pass that find nothing to claim. */
 const mostLooks = 8
 
 /** What decides which share gets the next slot. */
@@ -90,8 +106,9 @@ class Held implements Standing {
   readonly shares = new Map<string, number>()
   /** Whether more rows may be waiting than there is room for. */
   isCrowded = false
-  /** The share with which the next pass begins. */
-  from = ""
+  /** The group before which the next look begins, and for each group that has more shares, the share. */
+  nextGroup = ""
+  readonly nextShares = new Map<string, string>()
   readonly #turns = new LastTurns()
 
   of(share: string): readonly [group: number, share: number] {
@@ -203,13 +220,40 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
     }
   })
 
-  /** Claims rows of a crowded kind ({@link Held.isCrowded}). The share with the fewest slots comes first. */
+  /**
+   * Reads the oldest row of some shares of every group, or of some groups if there are many. So a group is found however
+   * many shares another group has.
+   */
+  const window = Effect.fnUntraced(function*(kind: string, { groups, heads }: Source) {
+    const has = heldOf(kind)
+    const all = (yield* groups(kind)).toSorted()
+    const first = Math.max(all.findIndex((group) => group >= has.nextGroup), 0)
+    const some = [...all.slice(first), ...all.slice(0, first)].slice(0, mostGroups)
+    has.nextGroup = [...all.slice(first), ...all.slice(0, first)][mostGroups] ?? ""
+    const limit = Math.ceil(mostShares / Math.max(some.length, 1))
+    for (const group of has.nextShares.keys()) if (!all.includes(group)) has.nextShares.delete(group)
+    return (yield* Effect.forEach(
+      some,
+      (group) =>
+        Effect.map(heads({ kind, group, from: has.nextShares.get(group), limit: limit + 1 }), (found) => {
+          const next = found[limit]
+          if (next === undefined) has.nextShares.delete(group)
+          else has.nextShares.set(group, next.share)
+          return found.slice(0, limit)
+        })
+    )).flat()
+  })
+
+  /**
+   * Claims rows of a crowded kind ({@link Held.isCrowded}). The share with the fewest slots comes first. If many rows are
+   * due, the oldest of them are among those to choose from, so that rows that are not due cannot hide them.
+   */
   const fairly = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,
     kind: string,
     now: number,
-    { claimThese, heads }: Source
+    source: Source
   ) {
     const room = roomOf(kind, most)
     const has = heldOf(kind)
@@ -217,18 +261,18 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
     for (let looks = 0; looks < mostLooks;) {
       const free = room.slots - has.count
       if (free <= 0) return
-      const { from } = has
-      const looked = yield* heads({ kind, from, limit: mostHeads })
-      const isCut = looked.length === mostHeads
-      has.from = isCut ? looked.at(-1)?.share ?? "" : ""
-      const due = looked.filter(({ runAt }) => runAt <= now)
-      const chosen = choose(due, has, { ...room, free })
-      const claimed = chosen.length === 0 ? [] : yield* claimThese(chosen.map(({ id }) => id))
+      const oldest = yield* source.due({ kind, limit: mostRows })
+      const isWhole = oldest.length < mostRows
+      const others = isWhole ? [] : (yield* window(kind, source)).filter(({ runAt }) => runAt <= now)
+      const heads = new Map<string, Head>()
+      for (const one of [...oldest, ...others]) if (!heads.has(one.share)) heads.set(one.share, one)
+      const chosen = choose([...heads.values()], has, { ...room, free })
+      const claimed = chosen.length === 0 ? [] : yield* source.claimThese(chosen.map(({ id }) => id))
       take(all, claimed)
       if (claimed.length > 0) continue
       looks++
-      if (isCut || from !== "") continue
-      has.isCrowded = due.length > 0
+      if (!isWhole) continue
+      has.isCrowded = oldest.length > 0
       return
     }
   })

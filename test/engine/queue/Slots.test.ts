@@ -8,6 +8,7 @@ import * as claims from "../../../src/engine/queue/Claims.ts"
 import type { Job } from "../../../src/engine/queue/Job.ts"
 import { JobId, shareOf } from "../../../src/engine/queue/Job.ts"
 import type { AnyHandler } from "../../../src/engine/queue/Kind.ts"
+import { LastTurns } from "../../../src/engine/queue/LastTurns.ts"
 import type { Outcome } from "../../../src/engine/queue/Outcome.ts"
 import { Done } from "../../../src/engine/queue/Outcome.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
@@ -39,6 +40,8 @@ const { roomOf } = knownKinds
 const nothing: Source = {
   begin: () => {},
   claim: () => Effect.succeed([]),
+  due: () => Effect.succeed([]),
+  groups: () => Effect.succeed([]),
   heads: () => Effect.succeed([]),
   claimThese: () => Effect.succeed([])
 }
@@ -84,7 +87,7 @@ describe("the slots of a runner", () => {
       const fill = (...answers: ReadonlyArray<ReadonlyArray<Job>>) => {
         asked.length = 0
         return filled(slots, {
-          heads: () => Effect.sync(() => waiting),
+          due: () => Effect.sync(() => waiting),
           claim: ({ among, kinds, limit }) =>
             Effect.sync(() => {
               asked.push([limit, kinds, among])
@@ -119,7 +122,7 @@ describe("the slots of a runner", () => {
       const source: Partial<Source> = {
         claim: ({ kinds, limit }) =>
           Effect.succeed(kinds.includes("challenge_validate") ? jobsOf("challenge_validate", limit, "a/1") : []),
-        heads: ({ kind }) => Effect.succeed(kind === "challenge_validate" ? heads : []),
+        due: ({ kind }) => Effect.succeed(kind === "challenge_validate" ? heads : []),
         claimThese: (ids) =>
           Effect.succeed(
             heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("challenge_validate", share))
@@ -139,7 +142,7 @@ describe("the slots of a runner", () => {
       const heads = () => shares.map((share, index): Head => ({ id: idOf(index), share, runAt: 0 }))
       const source: Partial<Source> = {
         claim: ({ limit }) => Effect.succeed(jobsOf("notify_deliver", limit, "a/webhook/slow")),
-        heads: () => Effect.sync(heads),
+        due: () => Effect.sync(heads),
         claimThese: (ids) =>
           Effect.sync(() =>
             heads().filter(({ id }) => ids.includes(id)).map(({ share }) => job("notify_deliver", share))
@@ -189,7 +192,7 @@ describe("the slots of a runner", () => {
           })
         const source: Partial<Source> = {
           claim: ({ limit }) => Effect.sync(() => take(queues.slice(0, limit))),
-          heads: () =>
+          due: () =>
             Effect.sync(() =>
               [...new Set(queues.map(({ share }) => share))].sort().flatMap((share) =>
                 queues.filter((row) => row.share === share).slice(0, 1)
@@ -223,7 +226,7 @@ describe("the slots of a runner", () => {
       let heads: ReadonlyArray<Head> = [{ id: idOf(0), share: "a/1", runAt: 0 }]
       const source: Partial<Source> = {
         claim: () => Effect.succeed(jobsOf("signer_issue", 1, "a/1")),
-        heads: () => Effect.sync(() => heads),
+        due: () => Effect.sync(() => heads),
         claimThese: (ids) =>
           Effect.sync(() => heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("signer_issue", share)))
       }
@@ -244,6 +247,84 @@ describe("the slots of a runner", () => {
       assert.isAtLeast(order.filter((share) => share === "a/1").length, 2)
     }))
 
+  describe("of which there are fewer than shares that wait", () => {
+    /** A table that is read as `Claims.ts` reads it. */
+    const table = (rows: ReadonlyArray<Pick<Head, "runAt" | "share">>) => {
+      let waiting: ReadonlyArray<Head> = rows.map((row, at) => ({ ...row, id: idOf(at) }))
+      const take = (taken: ReadonlyArray<Head>) => {
+        waiting = waiting.filter((row) => !taken.includes(row))
+        return taken.map(({ id, share }) => ({ ...job("signer_issue", share), id }))
+      }
+      const due = (now: number) =>
+        waiting.filter(({ runAt }) => runAt <= now).sort((one, other) => one.runAt - other.runAt)
+      const groupOf = (share: string) => share.split("/")[0] ?? ""
+      return {
+        source: (now: number): Partial<Source> => ({
+          claim: ({ limit }) => Effect.sync(() => take(due(now).slice(0, limit))),
+          due: ({ limit }) => Effect.sync(() => due(now).slice(0, limit)),
+          groups: () => Effect.sync(() => [...new Set(waiting.map(({ share }) => groupOf(share)))]),
+          heads: ({ from = "", group, limit }) =>
+            Effect.sync(() => {
+              const found = new Map<string, Head>()
+              for (const row of waiting.filter(({ share }) => groupOf(share) === group && share >= from)) {
+                if (row.runAt < (found.get(row.share)?.runAt ?? Number.POSITIVE_INFINITY)) found.set(row.share, row)
+              }
+              return [...found.keys()].sort().slice(0, limit).flatMap((share) => found.get(share) ?? [])
+            }),
+          claimThese: (ids) => Effect.sync(() => take(due(now).filter(({ id }) => ids.includes(id))))
+        })
+      }
+    }
+    const accounts = (count: number, runAt: number) =>
+      Array.from({ length: count }, (_, at) => ({ share: `a/${String(at).padStart(5, "0")}`, runAt }))
+
+    it.effect("go to another profile in its turn, however many accounts of one profile wait", () =>
+      Effect.gen(function*() {
+        for (const most of [1, 3, 8]) {
+          const slots = Slots.make(roomOf)
+          const { source } = table([...accounts(1500, 1), { share: "b/1", runAt: 5 }])
+          const fill = Effect.map(filled(slots, source(9), ["signer_issue"], most, 9), ({ begun }) => begun)
+          let running = yield* fill
+          let ended = 0
+          for (; !running.some(({ share }) => share === "b/1"); ended++) {
+            const [one = assert.fail("nothing"), ...rest] = running
+            slots.release(one)
+            running = [...rest, ...(yield* fill)]
+            assert.isAtMost(ended, 2 * most, `${most} slots`)
+          }
+        }
+      }))
+
+    it.effect("are all seen even if rows that are not due are many more than the due ones", () =>
+      Effect.gen(function*() {
+        const slots = Slots.make(roomOf)
+        const { source } = table([{ share: "a/1", runAt: 1 }, ...accounts(1500, 100), { share: "z/1", runAt: 5 }])
+        const fill = (now: number) =>
+          Effect.map(
+            filled(slots, source(now), ["signer_issue"], 1, now),
+            ({ begun }) => begun.map(({ share }) => share)
+          )
+        assert.deepStrictEqual(yield* fill(2), ["a/1"])
+        yield* fill(3)
+        slots.release(job("signer_issue", "a/1"))
+        assert.deepStrictEqual(yield* fill(6), ["z/1"])
+        slots.release(job("signer_issue", "z/1"))
+        assert.deepStrictEqual(yield* fill(7), [])
+        assert.isTrue(slots.reserve(1, "signer_issue", "c/1"), "no row that is due waits")
+      }))
+  })
+
+  it("remember the turns of many shares", () => {
+    const turns = new LastTurns()
+    turns.setTime(10)
+    turns.end("a/1")
+    for (let at = 0; at < 50_000; at++) turns.end(`b/${at}`)
+    assert.isAtLeast(turns.waitsSince("a/1", 5), 10)
+    assert.strictEqual(turns.waitsSince("c/1", 5), 5)
+    for (let at = 0; at < 100_000; at++) turns.end(`c/${at}`)
+    assert.strictEqual(turns.waitsSince("a/1", 5), 5, "but not of all that there ever were")
+  })
+
   it.effect("belong to rows that have begun, even if a later query fails or its caller ends with a defect", () =>
     Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "job_claim", detail: "gone", transient: false })
@@ -251,7 +332,7 @@ describe("the slots of a runner", () => {
         const slots = Slots.make(roomOf)
         const { begun, exit } = yield* filled(slots, {
           claim: ({ among, limit }) => among ? ends : Effect.succeed(jobsOf("signer_issue", limit)),
-          heads: () => ends
+          due: () => ends
         })
         assert.lengthOf(begun, 3)
         assert.isTrue(Exit.isFailure(exit), "it is not passed over")
@@ -373,7 +454,12 @@ describe.each(databases)("slots on $name", (backend) => {
     "are planned with the oldest row of each share, however many rows a share has",
     () =>
       Effect.gen(function*() {
-        for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {
+        for (
+          const [share, runAt] of [["a/2", 3], ["a/2", 1], ["a/1", 2], ["", 5], ["c/1", 9], ["a/1", 4], [
+            "a-b/1",
+            7
+          ]] as const
+        ) {
           yield* enqueueJob({
             kind: "challenge_validate",
             dedupKey: `${share}${runAt}`,
@@ -382,15 +468,23 @@ describe.each(databases)("slots on $name", (backend) => {
             runAt
           })
         }
-        const looked = (from: string, limit: number) =>
-          Effect.map(
-            claims.heads({ kind: "challenge_validate", from, limit }),
-            (found) => found.map(({ runAt, share }) => [share, runAt])
-          )
-        assert.deepStrictEqual(yield* looked("", 9), [["", 5], ["a", 2], ["b", 1], ["c/1", 9]])
-        assert.deepStrictEqual(yield* looked("a", 2), [["a", 2], ["b", 1]])
-        assert.deepStrictEqual(yield* looked("d", 2), [])
-        assert.deepStrictEqual(yield* claims.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
+        const kind = "challenge_validate"
+        const told = (found: ReadonlyArray<Head>) => found.map(({ runAt, share }) => [share, runAt])
+        const looked = (group: string, limit = 9, from?: string) =>
+          Effect.map(claims.heads({ kind, group, from, limit }), told)
+        assert.deepStrictEqual(yield* looked("a"), [["a/1", 2], ["a/2", 1]])
+        assert.deepStrictEqual(yield* looked("a", 1), [["a/1", 2]])
+        assert.deepStrictEqual(yield* looked("a", 9, "a/2"), [["a/2", 1]])
+        assert.deepStrictEqual(yield* looked("a-b"), [["a-b/1", 7]])
+        assert.deepStrictEqual(yield* looked("c"), [["c/1", 9]])
+        assert.deepStrictEqual(yield* looked(""), [["", 5]])
+        assert.deepStrictEqual(yield* looked("d"), [])
+        assert.deepStrictEqual(yield* claims.heads({ kind: "signer_issue", group: "a", from: undefined, limit: 2 }), [])
+        assert.sameMembers([...(yield* claims.groups(kind))], ["", "a", "a-b", "c"])
+        assert.deepStrictEqual(yield* claims.groups("signer_issue"), [])
+        const due = (now: number, limit: number) => Effect.map(claims.due({ kind, now, limit }), told)
+        assert.deepStrictEqual(yield* due(4, 9), [["a/2", 1], ["a/1", 2], ["a/2", 3], ["a/1", 4]])
+        assert.deepStrictEqual(yield* due(4, 1), [["a/2", 1]])
       })
   )
 })
