@@ -78,7 +78,9 @@ export const kinds = {
       /** The key as base64url DER SubjectPublicKeyInfo. */
       pubkey: Schema.String,
       client: Client
-    })
+    }),
+    // Clients choose how many keys they report.
+    room: computing
   }),
   notify_deliver: kind({
     payload: Schema.Struct({

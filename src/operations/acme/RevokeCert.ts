@@ -142,7 +142,7 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     userAgent,
     detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
   } as const
-  const burning = burn(found, reason, by)
+  const burning = burn({ ...found, profile }, reason, by)
   if (found.revokedAt !== undefined) {
     yield* transaction(burning)
     return yield* refuse(new AlreadyRevoked(), "already_revoked")

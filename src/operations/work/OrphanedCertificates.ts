@@ -55,10 +55,11 @@ const enqueue = Effect.fnUntraced(function*(
   notBefore?: number
 ) {
   const latest = (yield* currentSeconds) + longestWait
+  const order = yield* Effect.orElseSucceed(orders.findForIssuance(profile, OrderId(order_id)), () => undefined)
   yield* enqueueJob({
     kind: "orphan_revoke",
     dedupKey: order_id,
-    share: shareOf(profile, order_id),
+    share: shareOf(profile, order?.accountId ?? order_id),
     payload: { order_id, profile, ...(upstream === undefined ? {} : { upstream }) },
     ...(notBefore === undefined ? {} : { runAt: Math.min(notBefore, latest) })
   })

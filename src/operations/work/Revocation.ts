@@ -62,7 +62,10 @@ type During = Effect.Effect<void, StorageFailed, Database | Queue>
  * revoke the certificates of another account.
  */
 export const burn = Effect.fnUntraced(function*(
-  { accountId, certPubkey: pubkey, orderId }: Pick<Revocable, "accountId" | "certPubkey" | "orderId">,
+  { accountId, certPubkey: pubkey, orderId, profile }: Pick<
+    Revocable,
+    "accountId" | "certPubkey" | "orderId" | "profile"
+  >,
   reason: number | undefined,
   by: RevokedBy
 ) {
@@ -76,6 +79,7 @@ export const burn = Effect.fnUntraced(function*(
   yield* enqueueJob({
     kind: "key_revoke",
     dedupKey: key_fp,
+    share: shareOf(profile, accountId),
     payload: {
       pubkey: Buffer.from(pubkey).toString("base64url"),
       client: { ip: by.clientIp, ptr: by.clientPtr, user_agent: by.userAgent, request_id: by.requestId }

@@ -62,10 +62,16 @@ const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, o
 describe("the slots of a runner", () => {
   it("are many for a kind that waits for others, and the configured number for a kind that computes", () => {
     assert.deepStrictEqual(
-      (["challenge_validate", "signer_relay_issue", "notify_deliver", "signer_issue", "signer_revoke"] as const).map((
-        kind
-      ) => roomOf(kind, 8)?.slots),
-      [128, 32, 16, 8, 8]
+      ([
+        "challenge_validate",
+        "signer_relay_issue",
+        "notify_deliver",
+        "signer_issue",
+        "signer_revoke",
+        "orphan_revoke",
+        "key_revoke"
+      ] as const).map((kind) => roomOf(kind, 8)?.slots),
+      [128, 32, 16, 8, 8, 8, 8]
     )
     assert.isUndefined(roomOf("local_ca_crl_regenerate", 8))
     assert.isUndefined(roomOf("nonce_sweep", 1))

@@ -7,6 +7,7 @@ import type { Database } from "../../../src/engine/sql/Database.ts"
 import * as accounts from "../../../src/operations/acme/Accounts.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
+import { shareOfCaller } from "../../../src/operations/Caller.ts"
 import * as accountRecords from "../../../src/operations/operator/AccountRecords.ts"
 import * as jobs from "../../../src/operations/operator/Jobs.ts"
 import * as removal from "../../../src/operations/operator/OrderRemoval.ts"
@@ -140,6 +141,10 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
           yield* work("signer_issue")
           assert.strictEqual((yield* orders.find(caller, id)).status, "invalid")
           assert.deepStrictEqual((yield* rows).map(({ cause }) => cause), ["chain_rejected"])
+          assert.deepStrictEqual(
+            yield* column("SELECT share FROM jobs WHERE kind = 'orphan_revoke'"),
+            [shareOfCaller(caller)]
+          )
           yield* revokes
           assert.lengthOf(revoked, 1)
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs WHERE kind = 'orphan_revoke'"), ["done"])

@@ -5,6 +5,7 @@ import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/engine/http/Message.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
+import { shareOfCaller } from "../../../src/operations/Caller.ts"
 import * as crl from "../../../src/operations/work/crl/ListPublication.ts"
 import * as states from "../../../src/store/ProfileStateRows.ts"
 import { algorithms, bitString, csrOf, der, int, openssl, seq, spkiOf } from "../../crypto/Pki.ts"
@@ -632,7 +633,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       ]
       const bystander = yield* issueTo(elsewhere.caller, ["d.example"])
       records.length = 0
-      return { issued, key, kid, others, bystander }
+      return { caller, issued, key, kid, others, bystander }
     })
     const revoked = Effect.map(rows, (found) => found.map(({ reason, serial }) => `${serial} ${reason}`))
     const serialsOf = (...all: ReadonlyArray<{ readonly serial: string }>) =>
@@ -640,9 +641,13 @@ describe.each(databases)("revokeCert on $name", (backend) => {
 
     test("loses all its certificates in every profile, and other keys lose none", () =>
       Effect.gen(function*() {
-        const { issued, others } = yield* shared()
+        const { caller, issued, others } = yield* shared()
         assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)).status, 200)
         assert.deepStrictEqual(yield* revoked, serialsOf(issued), "the others are a job's")
+        assert.deepStrictEqual(
+          yield* column("SELECT share FROM jobs WHERE kind = 'key_revoke'"),
+          [shareOfCaller(caller)]
+        )
         yield* work("key_revoke")
         assert.deepStrictEqual(yield* revoked, serialsOf(issued, ...others))
         const burnt = records.find(({ event }) => event === "key_burnt")
