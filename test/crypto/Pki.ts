@@ -23,13 +23,13 @@ export const seq = (...content: ReadonlyArray<Uint8Array>): Buffer => der(0x30, 
 export const set = (...content: ReadonlyArray<Uint8Array>): Buffer => der(0x31, ...content)
 export const hexed = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex")
 export const oid = (dotted: string): Buffer => {
-  const [first = 0, second = 0, ...rest] = dotted.split(".").map(BigInt).map(Number)
-  const arc = (value: number): ReadonlyArray<number> => {
-    const groups = [value % 128]
-    for (let left = Math.floor(value / 128); left > 0; left = Math.floor(left / 128)) groups.unshift(128 + left % 128)
+  const [first = 0n, second = 0n, ...rest] = dotted.split(".").map(BigInt)
+  const arc = (value: bigint): ReadonlyArray<number> => {
+    const groups = [Number(value % 128n)]
+    for (let left = value / 128n; left > 0n; left /= 128n) groups.unshift(128 + Number(left % 128n))
     return groups
   }
-  return der(0x06, Buffer.from([first * 40 + second, ...rest].flatMap(arc)))
+  return der(0x06, Buffer.from([first * 40n + second, ...rest].flatMap(arc)))
 }
 export const int = (value: bigint): Buffer => {
   const hex = value.toString(16)

@@ -46,6 +46,24 @@ const MAX_DEPTH = 32
 const mostElements = 10_000
 
 /**
+ * The highest number of octets of an OID that is read as text. A single arc may have any size: an arc that is a UUID
+ * (X.667) has up to 19 octets.
+ */
+const longestOid = 128
+
+/** Returns the arc of an OID whose septets are the octets from `start` to `last`. Seven septets are exact as a number. */
+const arcOf = (octets: Uint8Array, start: number, last: number): number | bigint => {
+  if (last - start < 7) {
+    let arc = 0
+    for (let at = start; at <= last; at++) arc = arc * 128 + ((octets[at] ?? 0) & 0x7f)
+    return arc
+  }
+  let arc = 0n
+  for (let at = start; at <= last; at++) arc = arc * 128n + BigInt((octets[at] ?? 0) & 0x7f)
+  return arc
+}
+
+/**
  * A position in DER. Each method reads an element of the type in its name, and throws {@link DerFault} if the next
  * element has another type. Only {@link decode} makes readers. This function catches the faults, so that no exception
  * leaves this file. Results are views, not copies.
@@ -176,20 +194,17 @@ export class DerReader {
   oid(): string {
     const octets = this.content(Tag.oid)
     if (octets.length === 0 || (octets[octets.length - 1] ?? 0) >= 0x80) return this.fail("an OID is cut short")
+    if (octets.length > longestOid) return this.fail("an OID is too long")
     let text = ""
-    let arc = 0
-    let fresh = true
-    for (const octet of octets) {
-      if (fresh && octet === 0x80) return this.fail("an OID arc is not minimal")
-      if (arc > 2 ** 45) return this.fail("an OID arc is too large")
-      arc = arc * 128 + (octet & 0x7f)
-      fresh = octet < 0x80
-      if (!fresh) continue
-      if (text === "") {
-        const root = Math.min(2, Math.floor(arc / 40))
-        text = `${root}.${arc - 40 * root}`
-      } else text += `.${arc}`
-      arc = 0
+    let start = 0
+    for (let at = 0; at < octets.length; at++) {
+      const octet = octets[at] ?? 0
+      if (at === start && octet === 0x80) return this.fail("an OID arc is not minimal")
+      if (octet >= 0x80) continue
+      const arc = arcOf(octets, start, at)
+      if (start > 0) text += `.${arc}`
+      else text = arc < 80 ? `${arc < 40 ? 0 : 1}.${Number(arc) % 40}` : `2.${BigInt(arc) - 80n}`
+      start = at + 1
     }
     return text
   }

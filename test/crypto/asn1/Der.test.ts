@@ -6,7 +6,7 @@ import { assert } from "vitest"
 import { decode, DerReader, Tag } from "../../../src/crypto/asn1/DerReader.ts"
 import { bits, element, oid, sequence, text, time, unsigned } from "../../../src/crypto/asn1/DerWriter.ts"
 import { prop } from "../../support/Property.ts"
-import { der, hexed, mutate, seeded } from "../Pki.ts"
+import { der, hexed, mutate, oid as writtenOid, openssl, seeded } from "../Pki.ts"
 
 const refused = (hex: string, read: (reader: DerReader) => unknown = (reader) => reader.verify()): string => {
   const found = decode(hexed(hex), read)
@@ -52,7 +52,25 @@ describe("the reader", () => {
     assert.include(refused("03020780", (reader) => reader.bits()), "octet boundary")
     assert.include(refused("0602 ffff", (reader) => reader.oid()), "cut short")
     assert.include(refused("0602 8001", (reader) => reader.oid()), "minimal")
-    assert.include(refused("060a 2affffffffffffffff7f", (reader) => reader.oid()), "too large")
+    const longest = Buffer.concat([hexed("2a"), Buffer.alloc(126, 0xff), hexed("7f")])
+    assert.isTrue(Result.isSuccess(decode(der(0x06, longest), (reader) => reader.oid())))
+    const tooLong = der(0x06, hexed("2a"), longest)
+    assert.include(refused(tooLong.toString("hex"), (reader) => reader.oid()), "too long")
+  })
+
+  it("reads arcs of any size, such as those of UUIDs (X.667)", () => {
+    for (
+      const dotted of [
+        "2.25.329800735698586629295641978511506172918",
+        `2.25.${2n ** 128n - 1n}`,
+        `2.${2n ** 64n}`,
+        `1.3.${2n ** 49n - 1n}.${2n ** 49n}.${2n ** 53n + 1n}.7`
+      ]
+    ) {
+      const encoded = new Uint8Array(writtenOid(dotted))
+      assert.deepStrictEqual(decode(encoded, (reader) => reader.oid()), Result.succeed(dotted))
+      assert.include(openssl(["asn1parse", "-inform", "DER"], encoded).toString(), `:${dotted}\n`)
+    }
   })
 
   it("refuses elements that are nested more than 32 deep", () => {

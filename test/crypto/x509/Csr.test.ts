@@ -420,6 +420,19 @@ describe("the names in a request", () => {
     const read = accepted(csrOf({ attributes, subject }))
     assert.deepStrictEqual([read.names, read.commonNames], [["a.example.com"], []])
   })
+  it("are read from a request that also has OIDs of UUIDs, which are ignored like any other", () => {
+    const uuid = "2.25.329800735698586629295641978511506172918"
+    const request = csrOf({
+      subject: seq(set(seq(oid(uuid), utf8("x")))),
+      attributes: [
+        attribute(uuid, utf8("x")),
+        attribute(EXTENSION_REQUEST, seq(sanOf(good), ext(uuid, hexed("0500"))))
+      ]
+    })
+    openssl(["req", "-inform", "DER", "-verify", "-noout"], request)
+    const read = accepted(request)
+    assert.deepStrictEqual([read.names, read.extensions], [["a.example.com"], [uuid]])
+  })
   prop(
     "are returned in normal form, whatever their case",
     [fc.uniqueArray(fc.stringMatching(/^[a-zA-Z0-9-]{1,12}(\.[a-zA-Z0-9_-]{1,8}){0,3}$/), {
