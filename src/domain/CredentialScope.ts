@@ -71,9 +71,12 @@ export const mostPatterns = 100
  * certificates, optionally with `*.` or `**.` before it.
  */
 export const namePattern = (text: string): string | undefined => {
-  const [, stars = "", base = ""] = /^(\*\*?\.)?(.+)$/.exec(text.trim().toLowerCase()) ?? []
+  const [, stars = "", base = ""] = /^(\*\*?\.)?(.+)$/.exec(text.trim()) ?? []
+  // The name is lowered only here, after it was found to be ASCII: U+212A, the Kelvin sign, has a k as its small letter.
   const name = normalizeIdentifier(base, { dns01Enabled: false })
-  return Result.isSuccess(name) && name.success === base && !isWildcard(name.success) ? stars + base : undefined
+  return Result.isSuccess(name) && name.success === base.toLowerCase() && !isWildcard(name.success)
+    ? stars + name.success
+    : undefined
 }
 
 /**

@@ -45,6 +45,7 @@ describe("the pattern of a credential", () => {
     "a*.example",
     "corp.example.",
     "münchen.example",
+    "\u212aiosk.example",
     "10.0.0.1",
     "a b.example",
     `${"a".repeat(64)}.example`

@@ -20,9 +20,12 @@ export interface RawText {
  */
 const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
 
-/** Returns a name in lower case, without the trailing dot. */
+/**
+ * Returns a name in lower case, without the trailing dot. Only the letters of ASCII change: Unicode would also turn
+ * U+212A, the Kelvin sign, into a k.
+ */
 const normalise = (name: string): string => {
-  const lower = name.toLowerCase()
+  const lower = name.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
   return lower.endsWith(".") ? lower.slice(0, -1) : lower
 }
 
@@ -125,8 +128,11 @@ const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** Returns free text in the normal form of a DNS name. The same form is used for certificates and requests. */
-export const nameIn = (text: string): string => normalise(text.trim())
+/**
+ * Returns free text in the normal form of a DNS name. The same form is used for certificates and requests. Only spaces
+ * are removed at the ends: a text with another blank there, such as U+00A0 or U+FEFF, is not the name.
+ */
+export const nameIn = (text: string): string => normalise(text.replaceAll(/^ +| +$/g, ""))
 
 /**
  * Returns every common name as text (`subjectNames`), and those that look like a DNS name with a dot (`commonNames`).

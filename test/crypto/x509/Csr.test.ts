@@ -575,6 +575,18 @@ describe("checkCsrNames", () => {
     assert.strictEqual(verdict(["a.example.com"], one("a.example.com", "evil.test")), "common_name")
     assert.strictEqual(verdict(["a.example.com"], one("10.0.0.5")), "common_name")
   })
+  it("takes no text for a name of the order that only Unicode calls the same", () => {
+    const one = (name: string) => reason(csrOf({ attributes: [], subject: seq(cn(utf8(name))) }))
+    assert.strictEqual(one("\u212aiosk.example"), "common_name")
+    for (const text of ["\u212aiosk", "kiosk\u00a0", "\ufeffkiosk", "kiosk\u3000"]) {
+      assert.strictEqual(verdict(["kiosk"], named({ attributes: [] }, text)), "san_missing", JSON.stringify(text))
+      const both = named({ extensions: [sanOf(dns("kiosk"))] }, text)
+      assert.isTrue(Result.isFailure(checkCsrNames(both, ["kiosk"], true)), JSON.stringify(text))
+      assert.isUndefined(leafCommonName(both, ["kiosk"], "request", () => true))
+    }
+    const blanks = named({ attributes: [] }, "a.example.com\u00a0", "b.example.com")
+    assert.deepStrictEqual(blanks.commonNames, ["b.example.com"])
+  })
   it("accepts only common names that are names of the order if the signer may copy the subject", () => {
     const both = { extensions: [sanOf(dns("a.example.com"), dns("b.example.com"))] }
     const copied = (...names: ReadonlyArray<string>) =>

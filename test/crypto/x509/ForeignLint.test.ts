@@ -102,6 +102,7 @@ describe("a signer that copies the subject", () => {
       `${name}.`,
       ` ${name}`,
       "A.Example",
+      `${name}\u00a0`,
       "evil.test",
       "plain words",
       "10.0.0.5"
@@ -174,6 +175,7 @@ describe("a leaf that another CA made", () => {
     assert.isUndefined(withSubject(seq(cn(utf8(name)))))
     assert.isUndefined(withSubject(seq(cn(der(0x13, Buffer.from("A.Example"))))))
     assert.strictEqual(withSubject(seq(cn(utf8("b.example")))), "subject")
+    assert.strictEqual(withSubject(seq(cn(utf8(`${name}\u00a0`)))), "subject")
     assert.strictEqual(withSubject(seq(cn(utf8(name)), cn(utf8("The Bank")))), "subject")
     assert.strictEqual(withSubject(seq(cn(der(0x1e, Buffer.from("\0b\0.\0e"))))), "subject")
     assert.strictEqual(withSubject(seq(set(seq()))), "subject")
