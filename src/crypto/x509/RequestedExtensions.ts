@@ -103,15 +103,8 @@ export interface Granting {
   readonly unrequested: "ignore" | "refuse" | "refuse_all"
 }
 
-/** The extensions that every leaf has, or whose absence means the same. */
-const usualExtensions: ReadonlyArray<string> = [
-  "2.5.29.14",
-  "2.5.29.15",
-  "2.5.29.17",
-  "2.5.29.19",
-  "2.5.29.35",
-  "2.5.29.37"
-]
+/** The extensions that every leaf has. No leaf has a basicConstraints, so a request that asks for a CA asks for more. */
+const usualExtensions: ReadonlyArray<string> = ["2.5.29.14", "2.5.29.15", "2.5.29.17", "2.5.29.35", "2.5.29.37"]
 
 /**
  * Returns why a kind of certificate refuses a request, as a sentence for the client, or `undefined` if it does not. A

@@ -62,7 +62,9 @@ const wishes: { readonly [name: string]: ReadonlyArray<Uint8Array> } = {
   "critical usages": [
     der(0x30, oid("2.5.29.37"), der(0x01, Buffer.from([255])), der(0x04, der(0x30, oid(clientAuth ?? ""))))
   ],
-  "must-staple": [mustStaple]
+  "must-staple": [mustStaple],
+  "to be no CA": [extension("2.5.29.19", der(0x30))],
+  "to be a CA": [extension("2.5.29.19", der(0x30, der(0x01, Buffer.from([255]))))]
 }
 
 describe.each(databases)("the kinds of certificates on $name", (backend) => {
