@@ -1,4 +1,4 @@
-import type { Lifetime } from "./Order.ts"
+import type { Lifetime, OrderStatus } from "./Order.ts"
 import { expiryOf } from "./Order.ts"
 
 /** The status of an authorization (RFC 8555 section 7.1.6). Nothing writes `revoked`, but old data may contain it. */
@@ -16,13 +16,16 @@ export const authorizationMoves = {
 
 /**
  * Returns the status that clients see. A pending authorization past its expiry is shown as `expired`, even before this
- * status is stored.
+ * status is stored. So is a valid one, for which it is never stored, because its order is over too. It stays `valid`
+ * only while its order is issued, and afterwards.
  */
 export const statusShown = (
-  authorization: Lifetime & { readonly status: AuthorizationStatus },
+  authorization: Lifetime & { readonly status: AuthorizationStatus; readonly orderStatus: OrderStatus },
   validitySeconds: number,
   now: number
-): AuthorizationStatus =>
-  authorization.status === "pending" && now >= expiryOf(authorization, validitySeconds)
-    ? "expired"
-    : authorization.status
+): AuthorizationStatus => {
+  const { orderStatus, status } = authorization
+  const mayExpire = status === "pending" ||
+    (status === "valid" && orderStatus !== "processing" && orderStatus !== "valid")
+  return mayExpire && now >= expiryOf(authorization, validitySeconds) ? "expired" : status
+}

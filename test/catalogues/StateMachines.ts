@@ -40,7 +40,8 @@ export const stateMachines: { readonly [picture: string]: () => string } = {
       fail: "failed"
     }),
   "authorization-states": () =>
-    machineOf(authorizationMoves, "pending", {
+    // The expiry of a valid authorization is shown, but is not stored.
+    machineOf({ ...authorizationMoves, expire: { from: ["pending", "valid"], to: "expired" } }, "pending", {
       accept: "a challenge is valid",
       refuse: "a challenge failed",
       expire: "expired",

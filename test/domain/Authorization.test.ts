@@ -46,18 +46,24 @@ describe("the transitions of an authorization", () => {
 })
 
 describe("the status that a client sees", () => {
-  prop("is expired if the authorization is pending after its expiry, and is the stored status otherwise", [
-    fc.constantFrom(...statuses),
-    seconds,
-    validity,
-    fc.integer({ min: -1_000_000, max: 1_000_000 })
-  ], ([status, createdAt, validitySeconds, fromExpiry]) => {
-    const now = createdAt + validitySeconds + fromExpiry
-    assert.strictEqual(
-      statusShown({ status, createdAt, expiresAt: undefined }, validitySeconds, now),
-      status === "pending" && fromExpiry >= 0 ? "expired" : status
-    )
-  })
+  prop(
+    "is expired after the expiry of one that is pending, or valid without a certificate, and is the stored one else",
+    [
+      fc.constantFrom(...statuses),
+      fc.constantFrom(...Order.orderStatuses),
+      seconds,
+      validity,
+      fc.integer({ min: -1_000_000, max: 1_000_000 })
+    ],
+    ([status, orderStatus, createdAt, validitySeconds, fromExpiry]) => {
+      const now = createdAt + validitySeconds + fromExpiry
+      const isOver = orderStatus !== "processing" && orderStatus !== "valid"
+      assert.strictEqual(
+        statusShown({ status, orderStatus, createdAt, expiresAt: undefined }, validitySeconds, now),
+        fromExpiry >= 0 && (status === "pending" || (status === "valid" && isOver)) ? "expired" : status
+      )
+    }
+  )
 
   prop("becomes expired in the same second in which the order becomes invalid", [seconds, validity, seconds], (
     [createdAt, validitySeconds, now]
@@ -65,7 +71,7 @@ describe("the status that a client sees", () => {
     const record = { status: "pending", createdAt, expiresAt: undefined } as const
     for (const at of [now, createdAt + validitySeconds - 1, createdAt + validitySeconds]) {
       assert.strictEqual(
-        statusShown(record, validitySeconds, at) === "expired",
+        statusShown({ ...record, orderStatus: "pending" }, validitySeconds, at) === "expired",
         Order.statusShown(record, validitySeconds, at) === "invalid"
       )
     }

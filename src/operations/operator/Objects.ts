@@ -8,6 +8,7 @@ import { scopeIn, statedScope } from "../../domain/CredentialScope.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
 import { shown as failureShown } from "../../domain/JobFailure.ts"
 import { operatorScope } from "../../domain/Notification.ts"
+import type { OrderStatus } from "../../domain/Order.ts"
 import { expiryOf, statusShown } from "../../domain/Order.ts"
 import { member, timeMember } from "../../engine/Members.ts"
 import type { JobRecord } from "../../engine/queue/JobRecords.ts"
@@ -209,7 +210,12 @@ export const workerObject = (
   failing: worker.failing.split(" ").filter((loop: string) => loop !== "")
 })
 
-const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validity: number, now: number) => {
+const authorizationObjects = (
+  challenges: ReadonlyArray<ChallengeRecord>,
+  orderStatus: OrderStatus,
+  validity: number,
+  now: number
+) => {
   const byId = Array.groupBy(challenges, ({ authzId }) => authzId)
   return Object.entries(byId).flatMap(([id, offered]) => {
     const [first] = offered
@@ -218,7 +224,7 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
     return [{
       id,
       identifier: { type: first.identifier.type, value: baseName(name) },
-      status: authorizationShown({ ...first, status: first.authzStatus }, validity, now),
+      status: authorizationShown({ ...first, status: first.authzStatus, orderStatus }, validity, now),
       expires: rfc3339(expiryOf(first, validity)),
       ...(isWildcard(name) ? { wildcard: true } : {}),
       ...(first.id === undefined && first.authzStatus === "valid" ? { provedBy: "credential" as const } : {}),
@@ -242,7 +248,12 @@ type OrderDetail = Effect.Success<ReturnType<typeof detail>>
 export const orderDetailObject = (config: Config, found: OrderDetail, now: number) => ({
   ...orderObject(config, found.order, now),
   ...member("certificatePem", found.order.certificate),
-  authorizations: authorizationObjects(found.challenges, validityOf(config, found.order.profile), now),
+  authorizations: authorizationObjects(
+    found.challenges,
+    found.order.status,
+    validityOf(config, found.order.profile),
+    now
+  ),
   jobs: found.jobs.map(jobObject),
   ...member("replacedBy", found.replacedBy),
   ...member("notGranted", found.notGranted),

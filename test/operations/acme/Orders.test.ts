@@ -88,6 +88,10 @@ describe.each(databases)("orders on $name", (backend) => {
       const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
       const late = { ...caller, profile: living(60_000) }
       assert.strictEqual((yield* Effect.flip(finalize(late, order.id, csr)))._tag, "OrderNotReady")
+      for (const seconds of [60, 60_000]) {
+        assert.deepStrictEqual(yield* at(seconds, 600), ["invalid", "expired", 0, 600])
+        assert.deepStrictEqual(yield* at(seconds, 599), ["ready", "valid", 1, 600])
+      }
       yield* TestClock.setTime(599_000)
       yield* finalize({ ...caller, profile: living(60) }, order.id, csr)
       assert.deepStrictEqual(yield* column("SELECT deadline FROM jobs WHERE kind = 'signer_issue'"), ["600"])
@@ -366,8 +370,11 @@ describe.each(databases)("orders on $name", (backend) => {
         yield* sql(`UPDATE authorizations SET status = 'pending'`)
         yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
         assert.strictEqual((yield* refused)._tag, "Malformed", "past its time")
+        yield* sql(`UPDATE authorizations SET status = 'valid'`)
+        yield* sql(`UPDATE orders SET status = 'ready'`)
+        assert.strictEqual((yield* refused)._tag, "Malformed", "proved, but past its time")
         const told = records.filter(({ event }) => event === "authz_deactivation_refused")
-        assert.deepStrictEqual(told.map(({ fields }) => fields["authz_id"]), Array.from({ length: 5 }, () => id))
+        assert.deepStrictEqual(told.map(({ fields }) => fields["authz_id"]), Array.from({ length: 6 }, () => id))
       }))
 
     test("does not change an order that has become valid meanwhile", () =>
