@@ -93,7 +93,7 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Resul
 
 /**
  * Replaces the account's key. The write succeeds only if the old key is still stored. So only one of two concurrent
- * rollovers succeeds.
+ * rollovers succeeds. If nothing is in the way of a failed write any more, it is tried once more.
  */
 export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Account, request: KeyChange) {
   const refused = ([reason, error]: Refusal) =>
@@ -113,7 +113,7 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     ...auditFacts(account.profile, caller.client),
     detail: facts
   })
-  const changed = yield* changing(
+  const write = changing(
     accounts.changeKey({ id: account.id, profile: account.profile, oldKey: account.pubkey, newKey: key.spki }),
     row
   ).pipe(
@@ -126,15 +126,24 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
         return Effect.succeed(isDone ? taken : undefined)
       }))
   )
-  if (changed === undefined) {
+  // Returns why the write changed nothing, or undefined if nothing is in its way any more: the account that had the new
+  // key may have changed to another one since the write.
+  const obstacle = Effect.gen(function*() {
     const taken = yield* owner
-    if (taken !== undefined) return yield* refused(["key_in_use", new KeyInUse({ accountId: taken.id })])
+    if (taken !== undefined) return ["key_in_use", new KeyInUse({ accountId: taken.id })] satisfies Refusal
     const current = yield* accounts.find(account.profile, account.id)
     if (current !== undefined) yield* refuseUnlessValid(current)
-    return yield* refused([
-      "old_key_mismatch",
-      new Malformed({ detail: "The account key has changed in the meantime." })
-    ])
+    if (current !== undefined && sameBytes(current.pubkey, account.pubkey)) return undefined
+    const detail = "The account key has changed in the meantime."
+    return ["old_key_mismatch", new Malformed({ detail })] satisfies Refusal
+  })
+  const first = yield* write
+  const hindrance = first === undefined ? yield* obstacle : undefined
+  if (hindrance !== undefined) return yield* refused(hindrance)
+  const changed = first ?? (yield* write)
+  if (changed === undefined) {
+    const detail = "Another account had the new key until now; send the request again."
+    return yield* refused((yield* obstacle) ?? ["key_in_use", new Malformed({ detail })])
   }
   const keys = yield* AccountKeys
   keys.keep(account.id, key)

@@ -400,6 +400,47 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(new Set(yield* column("SELECT pubkey FROM accounts")).size, 2)
     }))
 
+  const givenUp: ReadonlyArray<
+    readonly [name: string, times: number, expected: readonly [number, string | undefined]]
+  > = [
+    ["replaces the key if another account gives up the new key during the write", 1, [200, undefined]],
+    [
+      "asks to try again if another account has and gives up the new key twice",
+      2,
+      [400, "Another account had the new key until now; send the request again."]
+    ]
+  ]
+  for (const [name, times, expected] of givenUp) {
+    test(name, () =>
+      Effect.gen(function*() {
+        const [old, other, next] = [acmeKey(), acmeKey(), acmeKey()]
+        const kid = yield* registered(old)
+        const otherId = (yield* registered(other)).split("/").at(-1) ?? ""
+        const driver = database.driver()
+        const give = ({ privateKey }: AcmeKey) => {
+          const hex = accountKeyOf(privateKey).spki.toString("hex")
+          const value = backend.dialect === "sqlite" ? `X'${hex}'` : `decode('${hex}', 'hex')`
+          const id = backend.dialect === "sqlite" ? `X'${otherId.replaceAll("-", "")}'` : `'${otherId}'`
+          const given = sql(`UPDATE accounts SET pubkey = ${value} WHERE id = ${id}`)
+          return Effect.orDie(Effect.provideService(given, Database, driver))
+        }
+        let left = times
+        const racing: Driver = {
+          ...driver,
+          transact: (body) =>
+            Effect.suspend(() =>
+              left-- > 0
+                ? Effect.ensuring(Effect.andThen(give(next), driver.transact(body)), give(other))
+                : driver.transact(body)
+            )
+        }
+        const answer = yield* Effect.provideService(change(old, kid, innerOf(next, kid, old)), Database, racing)
+        assert.isBelow(left, 1)
+        assert.deepStrictEqual([answer.status, bodyOf(answer).detail], expected)
+        assert.strictEqual((yield* read(times === 1 ? next : old, kid)).status, 200)
+      }))
+  }
+
   test("refuses a deactivated account", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
