@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { MacDigest } from "../../crypto/Digest.ts"
-import type { MalformedJws } from "../../crypto/jose/JoseRefused.ts"
+import { inPart } from "../../crypto/jose/JoseRefused.ts"
 import type { AccountKey } from "../../crypto/jose/Jwk.ts"
 import { importJwk } from "../../crypto/jose/Jwk.ts"
 import type { Jws } from "../../crypto/jose/Jws.ts"
@@ -35,10 +35,11 @@ const readBinding = (
   binding: unknown,
   key: AccountKey,
   url: string
-): Result.Result<Jws & { readonly kid: string; readonly digest: MacDigest }, Malformed | MalformedJws> =>
+): Result.Result<Jws & { readonly kid: string; readonly digest: MacDigest }, Malformed> =>
   Result.gen(function*() {
-    const refuse = (detail: string) => Result.fail(new Malformed({ detail: `externalAccountBinding: ${detail}` }))
-    const jws = yield* readJws(binding, "The externalAccountBinding is not a JSON object.")
+    const told = (detail: string) => new Malformed({ detail: inPart("externalAccountBinding", detail) })
+    const refuse = (detail: string) => Result.fail(told(detail))
+    const jws = yield* Result.mapError(readJws(binding, "It is not a JSON object."), ({ detail }) => told(detail))
     const { header, payload } = jws
     const digest = macDigestOf(header.alg)
     if (digest === undefined) return yield* refuse("the alg must be HS256, HS384 or HS512.")

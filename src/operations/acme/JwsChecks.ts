@@ -30,6 +30,10 @@ const refused = (reason: string, error: AcmeError): Checked<never> => Result.fai
 
 const malformed = (reason: string, detail: string): Checked<never> => refused(reason, new Malformed({ detail }))
 
+/** What a resource answers that requires a JSON object and got nothing, or something else. */
+export const emptyPayload = "The payload is empty; this resource requires a JSON object."
+export const notAnObject = "The payload is not a JSON object in UTF-8."
+
 /** Which member of the header a resource requires to name the key. With `either`, both are accepted. */
 export type KeyMember = "jwk" | "kid" | "either"
 

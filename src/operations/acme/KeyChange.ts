@@ -2,15 +2,15 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { sameBytes } from "../../crypto/asn1/DerReader.ts"
-import { BadPublicKey } from "../../crypto/jose/JoseRefused.ts"
+import { BadPublicKey, BadSignatureAlgorithm, inPart } from "../../crypto/jose/JoseRefused.ts"
 import type { AccountKey } from "../../crypto/jose/Jwk.ts"
 import { importJwk } from "../../crypto/jose/Jwk.ts"
 import {
   checkAlgorithm,
   checkKey,
   fingerprint,
-  parseJws,
   parseObject,
+  readJws,
   signatureFault,
   verifyJws
 } from "../../crypto/jose/Jws.ts"
@@ -25,11 +25,13 @@ import { changing } from "../../store/AuditRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import { refuseUnlessValid } from "./Authenticate.ts"
+import { emptyPayload, notAnObject } from "./JwsChecks.ts"
 import { faultOf } from "./NewKey.ts"
 
 /** A keyChange request as it was posted: the inner JWS, and the two URLs that the inner JWS must contain. */
 export interface KeyChange {
-  readonly inner: Uint8Array
+  /** The payload, which is the inner JWS. */
+  readonly payload: Uint8Array
   readonly url: string
   readonly accountUrl: string
 }
@@ -46,6 +48,20 @@ type Reason =
 
 type Refusal = readonly [reason: Reason, error: AcmeError]
 
+/** Returns a sentence about the inner JWS. The JWS of the request itself has already been accepted. */
+const inner = (detail: string): string => inPart("inner JWS", detail)
+
+/** Returns a refusal of the algorithm or the key of the inner JWS. */
+const badKey = (error: BadPublicKey | BadSignatureAlgorithm): Result.Result<never, Refusal> => {
+  const detail = inner(error.detail)
+  return Result.fail([
+    "bad_key",
+    error._tag === "BadPublicKey"
+      ? new BadPublicKey({ detail })
+      : new BadSignatureAlgorithm({ detail, algorithms: error.algorithms })
+  ])
+}
+
 const malformed = (reason: Reason, detail: string): Result.Result<never, Refusal> =>
   Result.fail([reason, new Malformed({ detail })])
 
@@ -58,11 +74,18 @@ const Payload = Schema.decodeUnknownOption(Schema.Struct({
  * Returns the new key if the inner JWS proves that the holder of that key wants to use it for this account (RFC 8555
  * section 7.3.5).
  */
-const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Result.Result<AccountKey, Refusal> => {
-  const parsed = parseJws(inner)
-  if (Result.isFailure(parsed)) return Result.fail(["bad_inner_jws", parsed.failure])
+const provenKey = (
+  { accountUrl, payload: posted, url }: KeyChange,
+  caller: Caller
+): Result.Result<AccountKey, Refusal> => {
+  const envelope = parseObject(posted)
+  if (envelope === undefined) {
+    return malformed("bad_inner_jws", posted.length === 0 ? emptyPayload : notAnObject)
+  }
+  const parsed = readJws(envelope, notAnObject)
+  if (Result.isFailure(parsed)) return malformed("bad_inner_jws", inner(parsed.failure.detail))
   const { header, payload } = parsed.success
-  if (header.hasCrit) return malformed("bad_inner_jws", "No crit header extension is implemented.")
+  if (header.hasCrit) return malformed("bad_inner_jws", inner("No crit header extension is implemented."))
   if (header.jwk === undefined || header.kid !== undefined) {
     return malformed("bad_inner_jws", "The inner JWS must have the new key as jwk, and no kid.")
   }
@@ -70,11 +93,11 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Resul
   if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
   const { algorithms } = caller.profile.account
   const known = checkAlgorithm(header.alg, algorithms)
-  if (Result.isFailure(known)) return Result.fail(["bad_key", known.failure])
+  if (Result.isFailure(known)) return badKey(known.failure)
   const key = importJwk(header.jwk)
-  if (Result.isFailure(key)) return Result.fail(["bad_key", key.failure])
+  if (Result.isFailure(key)) return badKey(key.failure)
   const fits = checkKey(header.alg, key.success, algorithms)
-  if (Result.isFailure(fits)) return Result.fail(["bad_key", fits.failure])
+  if (Result.isFailure(fits)) return badKey(fits.failure)
   if (!verifyJws(parsed.success, key.success)) {
     const fault = signatureFault(parsed.success, key.success)
     return Result.fail(["bad_signature", new Unauthorized({ detail: `The inner signature ${fault}.` })])

@@ -301,6 +301,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
         const [to, key] = [yield* credential(), acmeKey()]
         const answer = yield* newAccount(key, { externalAccountBinding: make({ to, key, binding: correct(to, key) }) })
         yield* refused(answer, [400, "malformed"], { reason: "malformed" })
+        assert.match(String(bodyOf(answer).detail), /^externalAccountBinding: [a-z]/)
         yield* nothingWritten
       }))
   }

@@ -146,6 +146,21 @@ describe.each(databases)("keyChange on $name", (backend) => {
     refusal("no JSON", "bad_inner_jws", () => "not json"),
     refusal("a JWS without members", "bad_inner_jws", () => "{}"),
     refusal(
+      "an alg that is a number",
+      "bad_inner_jws",
+      ({ kid, next, old }) => innerOf(next, kid, old, { header: { alg: 5 } })
+    ),
+    refusal(
+      "a padded signature",
+      "bad_inner_jws",
+      ({ kid, next, old }) => innerOf(next, kid, old).replace(/"signature":"[^"]+/, "$&=")
+    ),
+    refusal(
+      "an unprotected header",
+      "bad_inner_jws",
+      ({ kid, next, old }) => innerOf(next, kid, old).replace("{", `{"header":{},`)
+    ),
+    refusal(
       "a crit header",
       "bad_inner_jws",
       ({ kid, next, old }) => innerOf(next, kid, old, { header: { crit: ["exp"] } })
@@ -236,6 +251,8 @@ describe.each(databases)("keyChange on $name", (backend) => {
           [status, `urn:ietf:params:acme:error:${type}`],
           String(answer.body)
         )
+        // The client must not look for the fault in its outer JWS.
+        assert.match(String(bodyOf(answer).detail), /^(?:inner JWS: [a-z]|The inner |The payload |oldKey )/)
         assert.isString(headerOf(answer, "replay-nonce"))
         const told = records.find(({ event }) => event === "key_change_rejected")
         assert.strictEqual(told?.fields["reason"], reason)
@@ -243,6 +260,14 @@ describe.each(databases)("keyChange on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 0)
       }))
   }
+
+  test("says of an empty payload what the other resources say", () =>
+    Effect.gen(function*() {
+      const old = acmeKey()
+      const kid = yield* registered(old)
+      const answer = yield* change(old, kid, "")
+      assert.strictEqual(bodyOf(answer).detail, "The payload is empty; this resource requires a JSON object.")
+    }))
 
   test("names in its error the length of an inner signature that is an octet too short", () =>
     Effect.gen(function*() {

@@ -85,7 +85,7 @@ export const keyChange = (signed: BySomeAccount<Buffer>) => {
   const { caller, endpoint, payload } = signed
   return Effect.map(
     rollOver(caller, signed.account, {
-      inner: payload,
+      payload,
       url: signed.url,
       accountUrl: endpoint.account(caller.accountId)
     }),
