@@ -39,11 +39,22 @@ export const accountState = (
 export const maxContacts = 32
 const scheme = /^mailto:/i
 // Matches an addr-spec without header fields, lists or control characters (RFC 6068 allows header fields and lists, but
-// RFC 8555 section 7.3 does not).
-const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
+// RFC 8555 section 7.3 does not). A local part may have slashes, but if it begins with two, somebody has written the
+// address as a URL with a host.
+const address = /^(?!\.|\/\/)([^\s@,?<>()[\]\\:;"\p{Cc}]+)(?<!\.)@([^\s@,?<>()[\]\\:;"\p{Cc}]+)$/u
+const label = /^(?!-)[A-Za-z0-9_\P{ASCII}-]{1,63}(?<!-)$/u
+
+// The highest numbers of octets in a local part and in a whole address (RFC 5321 section 4.5.3.1).
+const longestLocal = 64
+const longestAddress = 254
 
 /** Returns whether a text is one mail address and nothing else. */
-export const isMailAddress = (text: string): boolean => address.test(text) && hiddenIn(text) === undefined
+export const isMailAddress = (text: string): boolean => {
+  const [, local = "", domain = ""] = address.exec(text) ?? []
+  return domain.replace(/\.$/, "").split(".").every((one) => label.test(one)) &&
+    Buffer.byteLength(local) <= longestLocal && Buffer.byteLength(text) <= longestAddress &&
+    hiddenIn(text) === undefined
+}
 
 const domain = /@(?:[^.]+\.)+([^.]+)\.?$/
 const ownHost = /^local(?:host|domain)$/i
@@ -67,8 +78,6 @@ const percentDecoded = (text: string): string => {
   }
 }
 
-const longestAddress = 254
-
 /**
  * Returns the distinct mail addresses among an account's contacts. Contacts in old rows may be any text. Contacts that
  * contain no mail address are left out.
@@ -76,8 +85,7 @@ const longestAddress = 254
 export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found = contacts.slice(0, maxContacts).flatMap((contact) => {
     const address = scheme.test(contact) ? percentDecoded(contact.slice("mailto:".length)) : ""
-    const isTaken = address.length <= longestAddress && isMailAddress(address) && isElsewhere(address)
-    return isTaken ? [[address.toLowerCase(), address] as const] : []
+    return isMailAddress(address) && isElsewhere(address) ? [[address.toLowerCase(), address] as const] : []
   })
   return [...new Map(found).values()]
 }
@@ -113,7 +121,9 @@ export const checkContacts = (
   for (const [index, contact] of contacts.entries()) {
     if (!scheme.test(contact)) return Result.fail(new UnsupportedContact({ index }))
     const address = percentDecoded(contact.slice("mailto:".length))
-    const fault = isMailAddress(address)
+    const fault = Buffer.byteLength(address) > longestAddress
+      ? `have an address of at most ${longestAddress} octets`
+      : isMailAddress(address)
       ? isElsewhere(address) ? undefined : "have a domain with a dot, which is not this mail host's own"
       : "be one mail address without header fields"
     if (fault !== undefined) {

@@ -17,6 +17,7 @@ const atom = fc.stringMatching(/^[a-z0-9!#$&'*+/=^_`{|}~-]{1,20}$/)
 const domain = fc.array(fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/), { minLength: 2, maxLength: 4 })
   .map((labels) => labels.join("."))
 const mailbox = fc.tuple(fc.array(atom, { minLength: 1, maxLength: 3 }), domain)
+  .filter(([[first = ""]]) => !first.startsWith("//"))
   .map(([atoms, host]) => `${atoms.join(".")}@${host}`)
 const contact = mailbox.map((address) => `mailto:${address}`)
 
@@ -152,6 +153,54 @@ describe("contacts", () => {
       }
     }
     assert.strictEqual(verdict("mailto:a@localhost.example", "mailto:a@b.example."), "ok")
+  })
+
+  it("must be an address that mail can be sent to", () => {
+    const said = (address: string) =>
+      Result.match(checkContacts([`mailto:${address}`]), {
+        onFailure: (error) => problemOf(error).detail,
+        onSuccess: () => "ok"
+      })
+    const labels = (...lengths: ReadonlyArray<number>) => lengths.map((length) => "b".repeat(length)).join(".")
+    const wrong = [
+      "a@example.org#f",
+      "//a@example.org",
+      "a@example.org/x",
+      "a@-b.org",
+      "a@b-.org",
+      "a@b.org-",
+      "a@example..org",
+      "a@.example.org",
+      "a@example.org..",
+      ".a@example.org",
+      "a.@example.org",
+      ".@example.org",
+      `${"a".repeat(65)}@example.org`,
+      `${"ä".repeat(33)}@example.org`,
+      `a@${labels(64)}.org`
+    ]
+    for (const address of wrong) {
+      assert.strictEqual(
+        said(address),
+        "The member contact[0] must be one mail address without header fields.",
+        address
+      )
+      assert.deepStrictEqual(mailAddressesOf([`mailto:${address}`]), [], "one of an old row")
+    }
+    const longest = `aa@${labels(63, 63, 63, 59)}`
+    assert.strictEqual(longest.length, 254)
+    assert.strictEqual(said(`a${longest}`), "The member contact[0] must have an address of at most 254 octets.")
+    const right = [
+      longest,
+      `${"a".repeat(64)}@${labels(63)}.org`,
+      "a/b#c@x_y.example",
+      "a..b@1.example",
+      "a@xn--e1a.org"
+    ]
+    for (const address of right) {
+      assert.strictEqual(said(address), "ok", address)
+      assert.deepStrictEqual(mailAddressesOf([`mailto:${address}`]), [address])
+    }
   })
 
   it("are refused if the local part contains <script>, whether it is plain, encoded or quoted", () => {
