@@ -143,14 +143,12 @@ const importAkp = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
 
 const minRsaBits = 2048
 const maxRsaBits = 8192
-const maxMemberLength = 1400 // 8192 bits in base64url, with room for leading zeros
 
+/** Returns the magnitude of a Base64urlUInt without leading zeros. It is empty for zero. */
 const unsigned = (member: unknown): Buffer | undefined => {
-  if (typeof member !== "string" || member.length > maxMemberLength) return undefined
-  const bytes = decodeBase64url(member)
-  if (bytes === undefined) return undefined
-  const start = bytes.findIndex((octet) => octet !== 0)
-  return start < 0 ? undefined : bytes.subarray(start)
+  const bytes = typeof member === "string" ? decodeBase64url(member) : undefined
+  const start = bytes?.findIndex((octet) => octet !== 0)
+  return bytes?.subarray(start === -1 ? bytes.length : start)
 }
 
 const bitLength = (bytes: Buffer): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24

@@ -66,6 +66,13 @@ export const parseObject = (bytes: Uint8Array): Members | undefined => {
   }
 }
 
+/**
+ * Returns a sentence that says why {@link parseObject} refuses these bytes. `what` names them, and `form` is what they
+ * are not.
+ */
+export const objectFault = (bytes: Uint8Array, what: string, form = "a JSON object"): string =>
+  isTooDeep(bytes) ? `${what} is nested more than ${maxDepth} levels deep.` : `${what} is not ${form}.`
+
 // Matches the first instant of a calendar, in any time zone. Some typed languages write this instant for a time that
 // was never set.
 const unsetTime =
@@ -112,15 +119,14 @@ const textMembers = ["alg", "nonce", "url", "kid"] as const
  * Checks that the text is a flattened JWS whose protected header can be decoded: row 2 of
  * docs/contribute/decisions/acme-surface.md, "Order of the checks".
  */
-export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> =>
-  readJws(parseObject(body), "The body is not a JSON object.")
+export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> => {
+  const envelope = parseObject(body)
+  return envelope === undefined ? malformed(objectFault(body, "The body")) : readJws(envelope)
+}
 
-/**
- * Does the same as {@link parseJws} for JSON that is already parsed. If the value is not an object, the detail of the
- * refusal is `notAnObject`.
- */
-export const readJws = (envelope: unknown, notAnObject: string): Result.Result<Jws, MalformedJws> => {
-  if (!isObject(envelope)) return malformed(notAnObject)
+/** Does the same as {@link parseJws} for JSON that is already parsed. */
+export const readJws = (envelope: unknown): Result.Result<Jws, MalformedJws> => {
+  if (!isObject(envelope)) return malformed("It is not a JSON object.")
   if (optional(envelope, "header") !== undefined) return malformed("An unprotected header is not accepted.")
   if (optional(envelope, "signatures") !== undefined) return malformed("The JWS must be in flattened form.")
   const protectedText = own(envelope, "protected")
@@ -141,7 +147,7 @@ export const readJws = (envelope: unknown, notAnObject: string): Result.Result<J
     return malformed(`The member ${name} of the JWS is not base64url: ${base64urlFault(text)}.`)
   }
   const members = parseObject(headerBytes)
-  if (members === undefined) return malformed("The protected header is not a JSON object.")
+  if (members === undefined) return malformed(objectFault(headerBytes, "The protected header"))
   for (const name of textMembers) {
     const value = optional(members, name)
     if (value !== undefined && typeof value !== "string") return malformed(`The header member ${name} must be text.`)

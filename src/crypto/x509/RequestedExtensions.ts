@@ -115,7 +115,11 @@ export const unrequestedFault = (csr: Csr, granting: Granting): string | undefin
   const { name, policies, unrequested, usages } = granting
   if (unrequested === "ignore") return undefined
   const asked = requestedUsages(csr)
-  if (asked === "unreadable") return "The extKeyUsage that the CSR requests is not a list of purposes."
+  if (asked === "unreadable") {
+    return csr.usages.length > 1
+      ? "The CSR requests more than one extKeyUsage."
+      : "The extKeyUsage that the CSR requests is not a list of purposes."
+  }
   if (asked !== undefined && !asked.some((oid) => usages.includes(oid))) {
     return `The CSR asks for the usages ${listed(asked, purposeWord)}, but certificates of the kind ${name} are for ${
       listed(usages, purposeWord)

@@ -39,7 +39,7 @@ const readBinding = (
   Result.gen(function*() {
     const told = (detail: string) => new Malformed({ detail: inPart("externalAccountBinding", detail) })
     const refuse = (detail: string) => Result.fail(told(detail))
-    const jws = yield* Result.mapError(readJws(binding, "It is not a JSON object."), ({ detail }) => told(detail))
+    const jws = yield* Result.mapError(readJws(binding), ({ detail }) => told(detail))
     const { header, payload } = jws
     const digest = macDigestOf(header.alg)
     if (digest === undefined) return yield* refuse("the alg must be HS256, HS384 or HS512.")

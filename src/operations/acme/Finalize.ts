@@ -168,6 +168,19 @@ const endWithoutKind = Effect.fnUntraced(function*(caller: Caller, order: OrderV
   return yield* error
 })
 
+/**
+ * Returns why an order cannot be finalized. An order that is `ready`, but cannot be claimed, has lost an authorization
+ * or its account, and its next status is not stored yet.
+ */
+const notReady = (order: OrderView, { order: { validity_seconds } }: Caller["profile"], now: number) => {
+  const status = statusShown(order, validity_seconds, now)
+  return new OrderNotReady({
+    ...(status === "ready" ? {} : { status }),
+    expiredAt: isLapsed(order, validity_seconds, now) ? expiryOf(order, validity_seconds) : undefined,
+    because: order.error?.detail
+  })
+}
+
 /** Claims the order and queues its signing. Fails if another request has already claimed the order. */
 const claimAndEnqueue = Effect.fnUntraced(function*(
   caller: Caller,
@@ -187,7 +200,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
       undefined
   ) {
     const fault = yield* burntFault(csr.spki, caller.accountId)
-    return yield* fault === undefined ? new OrderNotReady({}) : new CsrRefused(fault)
+    return yield* fault === undefined ? notReady(yield* find(caller, id), profile, now) : new CsrRefused(fault)
   }
   const subject = { order_id: id, profile: profile.name }
   const ends = {
@@ -218,11 +231,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   const expires = expiryOf(order, profile.order.validity_seconds)
   if (order.status !== "ready" || now >= expires) {
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
-    return yield* new OrderNotReady({
-      status: statusShown(order, profile.order.validity_seconds, now),
-      expiredAt: isLapsed(order, profile.order.validity_seconds, now) ? expires : undefined,
-      because: order.error?.detail
-    })
+    return yield* notReady(order, profile, now)
   }
   if ((yield* ProfileStates).of(profile.name) !== undefined) {
     yield* emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })

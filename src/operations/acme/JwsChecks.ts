@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import type { AccountKey, SignatureAlgorithm } from "../../crypto/jose/Jwk.ts"
 import { importJwk } from "../../crypto/jose/Jwk.ts"
 import type { Jws } from "../../crypto/jose/Jws.ts"
-import { checkAlgorithm, checkKey, parseJws } from "../../crypto/jose/Jws.ts"
+import { checkAlgorithm, checkKey, objectFault, parseJws } from "../../crypto/jose/Jws.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
@@ -30,9 +30,11 @@ const refused = (reason: string, error: AcmeError): Checked<never> => Result.fai
 
 const malformed = (reason: string, detail: string): Checked<never> => refused(reason, new Malformed({ detail }))
 
-/** What a resource answers that requires a JSON object and got nothing, or something else. */
-export const emptyPayload = "The payload is empty; this resource requires a JSON object."
-export const notAnObject = "The payload is not a JSON object in UTF-8."
+/** Returns what a resource answers that requires a JSON object and got another payload. */
+export const payloadFault = (payload: Uint8Array): string =>
+  payload.length === 0
+    ? "The payload is empty; this resource requires a JSON object."
+    : objectFault(payload, "The payload", "a JSON object in UTF-8")
 
 /** Which member of the header a resource requires to name the key. With `either`, both are accepted. */
 export type KeyMember = "jwk" | "kid" | "either"

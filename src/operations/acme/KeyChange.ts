@@ -25,7 +25,7 @@ import { changing } from "../../store/AuditRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import { refuseUnlessValid } from "./Authenticate.ts"
-import { emptyPayload, notAnObject } from "./JwsChecks.ts"
+import { payloadFault } from "./JwsChecks.ts"
 import { faultOf } from "./NewKey.ts"
 
 /** A keyChange request as it was posted: the inner JWS, and the two URLs that the inner JWS must contain. */
@@ -79,10 +79,8 @@ const provenKey = (
   caller: Caller
 ): Result.Result<AccountKey, Refusal> => {
   const envelope = parseObject(posted)
-  if (envelope === undefined) {
-    return malformed("bad_inner_jws", posted.length === 0 ? emptyPayload : notAnObject)
-  }
-  const parsed = readJws(envelope, notAnObject)
+  if (envelope === undefined) return malformed("bad_inner_jws", payloadFault(posted))
+  const parsed = readJws(envelope)
   if (Result.isFailure(parsed)) return malformed("bad_inner_jws", inner(parsed.failure.detail))
   const { header, payload } = parsed.success
   if (header.hasCrit) return malformed("bad_inner_jws", inner("No crit header extension is implemented."))

@@ -10,7 +10,7 @@ import type { Request } from "../../engine/http/Message.ts"
 import { formOf, pathText } from "../../engine/JsonForm.ts"
 import type { ByAccount, ByEither, ByKey, SignedRequest } from "../../operations/acme/Authenticate.ts"
 import type { Checked, Payload } from "../../operations/acme/JwsChecks.ts"
-import { emptyPayload, notAnObject } from "../../operations/acme/JwsChecks.ts"
+import { payloadFault } from "../../operations/acme/JwsChecks.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 /* What the handlers get from a POST: its facts, the id in its path, and its payload. */
@@ -107,14 +107,15 @@ const decodePayload = <A, I, E>(schema: Schema.Codec<A, I>, empty: Checked<E>): 
   return (bytes) => {
     if (bytes.length === 0) return empty
     const object = parseObject(bytes)
-    if (object === undefined) return misshapen(notAnObject)
+    if (object === undefined) return misshapen(payloadFault(bytes))
     const decoded = decode(withoutAbsent(object, optional))
     return Result.isSuccess(decoded) ? Result.succeed(decoded.success) : misshapen(misfit(decoded.failure.issue))
   }
 }
 
 /** Reads a payload that must be a JSON object of this shape. */
-export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => decodePayload(schema, misshapen(emptyPayload))
+export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> =>
+  decodePayload(schema, misshapen(payloadFault(new Uint8Array())))
 
 /** Reads a payload that must be empty or a JSON object of this shape. */
 export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> =>

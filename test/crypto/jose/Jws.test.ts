@@ -1,6 +1,7 @@
 import { Result } from "effect"
 import { createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto"
 import { assert, describe, it } from "vitest"
+import { importJwk } from "../../../src/crypto/jose/Jwk.ts"
 import { parseJws, signatureFault, verifyEs256, verifyJws } from "../../../src/crypto/jose/Jws.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
@@ -103,6 +104,30 @@ describe("an invalid signature", () => {
   )
 })
 
+describe("an RSA key in a jwk", () => {
+  const n = Buffer.alloc(256, 0xff)
+  const said = (more: object) =>
+    Result.match(importJwk({ kty: "RSA", n: n.toString("base64url"), e: "AQAB", ...more }), {
+      onFailure: ({ detail }) => detail,
+      onSuccess: () => "read"
+    })
+
+  it("gets a message that says which of its numbers is too large or zero, or is none", () => {
+    const size = "An RSA key must have 2048 to 8192 bits."
+    assert.strictEqual(said({}), "read")
+    assert.strictEqual(said({ n: Buffer.alloc(1100, 0xff).toString("base64url") }), size)
+    for (const zero of ["AA", ""]) {
+      assert.strictEqual(said({ n: zero }), size)
+      assert.strictEqual(said({ e: zero }), "An RSA exponent must be odd and at least 3.")
+    }
+    assert.strictEqual(said({ e: n.toString("base64url") }), "An RSA exponent must have at most 64 bits.")
+    for (const wrong of [{ n: 7 }, { n: "A" }, { e: "AQ==" }, { e: undefined }]) {
+      assert.strictEqual(said(wrong), "RSA members n and e must be base64url integers.")
+    }
+    assert.strictEqual(said({ n: Buffer.concat([Buffer.alloc(2000), n]).toString("base64url") }), "read")
+  })
+})
+
 describe("an invalid JWS", () => {
   const said = (jws: object) =>
     Result.match(parseJws(Buffer.from(JSON.stringify(jws))), {
@@ -111,6 +136,17 @@ describe("an invalid JWS", () => {
     })
   const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
   const good = { protected: encoded({}), payload: "", signature: "AAAA" }
+
+  it("gets a message that says whether it is nested too deeply or is no object", () => {
+    const nested = `{"a":${"[".repeat(64)}${"]".repeat(64)}}`
+    const read = (body: string) =>
+      Result.match(parseJws(Buffer.from(body)), { onFailure: ({ detail }) => detail, onSuccess: () => "read" })
+    assert.strictEqual(read(nested), "The body is nested more than 64 levels deep.")
+    assert.strictEqual(read("[]"), "The body is not a JSON object.")
+    const inHeader = (text: string) => said({ ...good, protected: Buffer.from(text).toString("base64url") })
+    assert.strictEqual(inHeader(nested), "The protected header is nested more than 64 levels deep.")
+    assert.strictEqual(inHeader("[]"), "The protected header is not a JSON object.")
+  })
 
   it("gets a message that names the member that is not base64url, and says why", () => {
     assert.strictEqual(said(good), "read")

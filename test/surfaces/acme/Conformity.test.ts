@@ -66,6 +66,11 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
       const cases: ReadonlyArray<readonly [url: string, payload: object | string, detail: string]> = [
         [newOrder, "", "The payload is empty; this resource requires a JSON object."],
         [newOrder, "[]", "The payload is not a JSON object in UTF-8."],
+        [
+          newOrder,
+          `{"identifiers":${"[".repeat(64)}${"]".repeat(64)}}`,
+          "The payload is nested more than 64 levels deep."
+        ],
         [newOrder, {}, "The member identifiers is missing."],
         [newOrder, { identifiers: "a.example" }, "The member identifiers must be an array."],
         [newOrder, { identifiers: [...identifiers, "a.example"] }, "The member identifiers[1] must be an object."],
