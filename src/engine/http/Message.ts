@@ -73,6 +73,20 @@ export const header = (request: Request, name: string): string | undefined => {
   return typeof value === "string" ? value : undefined
 }
 
+/** Returns the codings that a header lists, in lower case. */
+const codings = (given: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
+  [given ?? []].flat().flatMap((line) => line.split(","))
+    .map((coding) => coding.replaceAll(/^[ \t]+|[ \t]+$/g, "").toLowerCase())
+    .filter((coding) => coding !== "")
+
+/**
+ * Returns whether the body of a request is sent as it is. `identity` means that there is no coding (RFC 9110 section
+ * 8.4.1). The runtime decodes `chunked`, but no other transfer coding (RFC 9112 section 6.1).
+ */
+export const isUncoded = ({ headers }: Request): boolean =>
+  codings(headers["content-encoding"]).every((coding) => coding === "identity") &&
+  codings(headers["transfer-encoding"]).every((coding) => coding === "chunked" || coding === "identity")
+
 /** Makes a JSON answer. */
 export const json = (status: number, value: unknown, headers: Answer["headers"] = {}): Answer => ({
   status,

@@ -20,7 +20,7 @@ import { unlessHeld } from "../../engine/http/EntityTag.ts"
 import type { Shed } from "../../engine/http/HttpRefused.ts"
 import { shed } from "../../engine/http/HttpRefused.ts"
 import type { Answer, App, Request, Routed } from "../../engine/http/Message.ts"
-import { header, unmatched, withHeaders } from "../../engine/http/Message.ts"
+import { header, isUncoded, unmatched, withHeaders } from "../../engine/http/Message.ts"
 import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
@@ -89,8 +89,7 @@ const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaT
       new UnsupportedMediaType({ detail: "A signed request must have the content type application/jose+json." })
     )
   }
-  const encoding = request.headers["content-encoding"]
-  return encoding === undefined || encoding === "identity"
+  return isUncoded(request)
     ? Effect.void
     : new UnsupportedMediaType({ detail: "A request body must not be compressed." })
 }

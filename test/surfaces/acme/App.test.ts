@@ -218,7 +218,9 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         {},
         ...types.map((type) => ({ "content-type": type })),
         { "content-type": ["application/jose+json", "application/jose+json"] },
-        { ...jose, "content-encoding": "gzip" }
+        { ...jose, "content-encoding": "gzip" },
+        { ...jose, "content-encoding": "identity, gzip" },
+        { ...jose, "transfer-encoding": "gzip, chunked" }
       ]
       for (const headers of refusals) {
         const answer = yield* handle(requestOf("POST", at("/newOrder"), { headers, body: unread }))
@@ -228,8 +230,10 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       for (
         const type of ["Application/JOSE+JSON", "application/jose+json;charset=utf-8", "application/jose+json ; a"]
       ) {
-        const headers = { "content-type": type, "content-encoding": "identity" }
-        problem(yield* handle(posted(at("/newOrder"), "{}", headers)), 400, "malformed")
+        for (const encoding of ["identity", "IDENTITY", "identity, Identity", ""]) {
+          const headers = { "content-type": type, "content-encoding": encoding, "transfer-encoding": "Chunked" }
+          problem(yield* handle(posted(at("/newOrder"), "{}", headers)), 400, "malformed")
+        }
       }
     }))
 

@@ -145,7 +145,10 @@ describe("a body", () => {
     [false, { "content-type": "text/plain" }],
     [false, { "content-type": ["application/json", "application/json"] }],
     [false, { "content-type": "application/json", "content-encoding": "gzip" }],
-    [false, { "content-type": "application/json", "content-encoding": ["identity", "identity"] }]
+    [true, { "content-type": "application/json", "content-encoding": ["identity", "Identity"] }],
+    [true, { "content-type": "application/json", "content-encoding": "", "transfer-encoding": "chunked" }],
+    [false, { "content-type": "application/json", "content-encoding": ["identity", "gzip"] }],
+    [false, { "content-type": "application/json", "transfer-encoding": "gzip, chunked" }]
   ])("is accepted as it is (%s) if the headers are %o", (isTaken, headers) => {
     assert.strictEqual(isPlain(sent(headers), /^application\/json$/), isTaken)
   })

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { BadRequest, BodyRefused, Busy } from "../../../domain/OperatorError.ts"
 import type { Request } from "../../../engine/http/Message.ts"
-import { header } from "../../../engine/http/Message.ts"
+import { header, isUncoded } from "../../../engine/http/Message.ts"
 
 /* Reads the octets of a request body, and checks which texts it may contain. */
 
@@ -39,7 +39,5 @@ export const octetsOf = (
   })
 
 /** Returns whether a body has this media type and is not compressed. */
-export const isPlain = (request: Request, mediaType: RegExp): boolean => {
-  const encoding = request.headers["content-encoding"]
-  return (encoding === undefined || encoding === "identity") && mediaType.test(header(request, "content-type") ?? "")
-}
+export const isPlain = (request: Request, mediaType: RegExp): boolean =>
+  isUncoded(request) && mediaType.test(header(request, "content-type") ?? "")
