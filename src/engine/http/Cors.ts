@@ -36,10 +36,12 @@ export const makeCors = ({ accepted, exposed, origins }: {
   }
   const opened: Cors["opened"] = (request, answer) => {
     const origin = originOf(request)
-    // `Vary` is sent even without an origin, because a cache must not give this answer to a script.
-    if (origin === undefined) return withHeaders(answer, { vary: "Origin" })
+    // `Vary` is sent even without an origin, because a cache must not give this answer to a script. The answer may
+    // depend on other headers too.
+    const vary = [answer.headers["vary"] ?? [], "Origin"].flat().join(", ")
+    if (origin === undefined) return withHeaders(answer, { vary })
     return withHeaders(answer, {
-      vary: "Origin",
+      vary,
       "access-control-allow-origin": origin,
       "access-control-expose-headers": exposed
     })

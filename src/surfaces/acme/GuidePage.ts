@@ -51,17 +51,36 @@ const pageOf = (guide: EndpointGuide): string => {
   ].join("\n")
 }
 
+/** Returns how much a client wants a media type (RFC 9110 section 12.5.1), and how exactly it names the type. */
+const wish = (accept: string, type: string): { readonly weight: number; readonly exactness: number } => {
+  const ranges = ["*/*", `${type.slice(0, type.indexOf("/"))}/*`, type]
+  const found = accept.split(",").flatMap((range) => {
+    const [name = "", ...parameters] = range.split(";").map((part) =>
+      part.replaceAll(/^[ \t]+|[ \t]+$/g, "").toLowerCase()
+    )
+    const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1"
+    const exactness = ranges.indexOf(name)
+    return exactness < 0 ? [] : [{ weight: /^[01]?(?:\.\d*)?$/.test(weight) ? Number(weight) : 0, exactness }]
+  })
+  return found.toSorted((one, other) => other.exactness - one.exactness)[0] ?? { weight: 0, exactness: -1 }
+}
+
+/** Returns whether a client wants HTML more than text. Programs that want anything get text. */
+const wantsHtml = (accept: string): boolean => {
+  const [html, text] = [wish(accept, "text/html"), wish(accept, "text/plain")]
+  return html.weight > text.weight ||
+    (html.weight > 0 && html.weight === text.weight && html.exactness > text.exactness)
+}
+
 /** Returns the page of a profile, as HTML for a browser and as text for every other program. */
 export const guidePage = ({ endpoint, request }: { readonly endpoint: Endpoint; readonly request: Request }) =>
   Effect.map(endpointGuide(endpoint.profile, endpoint.origin), (guide): Answer => {
-    const isBrowser = /\btext\/html\b/.test(header(request, "accept") ?? "")
-    const answer = isBrowser
+    const answer = wantsHtml(header(request, "accept") ?? "")
       ? tagged("text/html; charset=utf-8", Buffer.from(pageOf(guide)))
       : tagged("text/plain; charset=utf-8", Buffer.from(guideText(guide)))
     return withHeaders(answer, {
       vary: "Accept",
       "content-security-policy": policy,
-      "x-content-type-options": "nosniff",
       "referrer-policy": "no-referrer"
     })
   })

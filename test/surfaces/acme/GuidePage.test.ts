@@ -74,6 +74,50 @@ describe("the page of a profile", () => {
       assert.match(page, /<h1>The ACME endpoint default<\/h1>/)
     }))
 
+  test("is HTML only for a client that wants HTML more than text", () =>
+    Effect.gen(function*() {
+      const app = yield* surfaceOf(configOf())
+      const typeFor = (accept: string) =>
+        Effect.map(app.handle(requestOf("GET", at("/"), { headers: { accept } })), ({ headers }) => {
+          assert.notProperty(headers, "x-content-type-options", "the listener sends it")
+          return String(headers["content-type"]).replace(/;.*/, "")
+        })
+      for (
+        const accept of [
+          "text/html",
+          "TEXT/HTML",
+          "text/html, */*",
+          "text/html;q=0.9,text/plain;q=0.8",
+          "*/*;q=0.1 , text/html ; Q=0.2",
+          "text/html;level=1, text/*;q=.5"
+        ]
+      ) assert.strictEqual(yield* typeFor(accept), "text/html", accept)
+      for (
+        const accept of [
+          "",
+          "*/*",
+          "text/*",
+          "text/html;q=0",
+          "text/html;q=0, */*",
+          "text/plain, text/html;q=0.9",
+          "text/html;q=x",
+          "application/json",
+          "text/htmlx"
+        ]
+      ) assert.strictEqual(yield* typeFor(accept), "text/plain", accept)
+    }))
+
+  test("depends on Accept and on Origin for caches, if scripts of other origins may read it", () =>
+    Effect.gen(function*() {
+      const app = yield* surfaceOf(configOf("[server]\ncors_origins = [\"https://tool.example\"]\n"))
+      for (const headers of [{}, { origin: "https://tool.example" }]) {
+        assert.strictEqual(
+          (yield* app.handle(requestOf("GET", at("/"), { headers }))).headers["vary"],
+          "Accept, Origin"
+        )
+      }
+    }))
+
   test("leads to no CA if another party signs", () =>
     Effect.gen(function*() {
       const config = configOf("[profiles.relayed.signer]\nbackend = \"custom\"\ncustom.script_path = \"/bin/true\"\n")
