@@ -4,9 +4,15 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import type { Peer } from "../net/Peer.ts"
+import { peerOf } from "../net/Peer.ts"
+import { Turns } from "../net/Turns.ts"
 import type { Target } from "./Head.ts"
 
-/** How many connections are accepted before requests have a turn, and how many requests begin in one turn. */
+/**
+ * How many connections are accepted before requests have a turn, and how many requests begin in one turn. If only one
+ * peer asks, all of them may be its own, so that they share a commit.
+ */
 const mostInTurn = 64
 
 /**
@@ -14,34 +20,46 @@ const mostInTurn = 64
  * only one connection, even if many are waiting. If an iteration handled all requests that have arrived, a few busy
  * peers could fill the kernel's queue, and a new client would wait behind a thousand others. So requests wait for an
  * iteration in which no connection is accepted, and then begin together, so that they can share a commit. Neither a
- * connection nor a request waits for more than {@link mostInTurn} of the other kind.
+ * connection nor a request waits for more than {@link mostInTurn} of the other kind. If more requests wait than begin in
+ * one iteration, peers take the places by turns. So a newcomer begins in the next iteration, however many requests of
+ * another host wait.
  */
 export class Pace {
-  #waiting: Array<() => void> = []
-  #next = 0
+  readonly #waiting = new Turns<() => void>()
   #accepted = 0
   #hasAccepted = false
+  /** Whether the next iteration looks at what waits. */
+  #isAwake = false
 
   /** Reports that a connection was accepted. */
   accepted(): void {
     this.#hasAccepted = true
   }
 
-  /** Begins a request when its turn has come. */
-  run(begin: () => void): void {
-    if (this.#waiting.push(begin) === 1) setImmediate(this.#turn)
+  /**
+   * Begins a request of a peer when its turn has come. Returns a function that takes the request out of the queue.
+   * Otherwise the queue of a peer that sends requests and leaves could grow faster than the peer has turns.
+   */
+  run(begin: () => void, peer: Peer): () => void {
+    this.#waiting.add(peer, begin)
+    if (!this.#isAwake) this.#wake()
+    return () => this.#waiting.remove(peer, begin)
+  }
+
+  #wake(): void {
+    this.#isAwake = true
+    setImmediate(this.#turn)
   }
 
   readonly #turn = (): void => {
     const mayWait = this.#hasAccepted && ++this.#accepted < mostInTurn
     this.#hasAccepted = false
-    if (mayWait) return void setImmediate(this.#turn)
+    if (mayWait) return this.#wake()
     this.#accepted = 0
-    const end = Math.min(this.#next + mostInTurn, this.#waiting.length)
-    while (this.#next < end) this.#waiting[this.#next++]?.()
-    if (this.#next < this.#waiting.length) return void setImmediate(this.#turn)
-    this.#waiting = []
-    this.#next = 0
+    const begins = this.#waiting.take(mostInTurn)
+    this.#isAwake = false
+    if (this.#waiting.size > 0) this.#wake()
+    for (const begin of begins) begin()
   }
 }
 
@@ -79,6 +97,8 @@ export interface InFlight extends Arrived {
    * was handed over.
    */
   patience: number
+  /** Takes the request out of the queue of requests that have not begun. */
+  leave: () => void
   /** Whether the handler has been started. */
   isBegun: boolean
   /** The fiber of the handler, while the handler runs. */
@@ -130,6 +150,8 @@ export class RequestsInFlight {
   #whenNone: Deferred.Deferred<void> | undefined
   /** Starts the handler of a request. The listener sets this function before the first request arrives. */
   handle: (one: InFlight) => Fiber.Fiber<void> | undefined = () => undefined
+  /** Returns the peer among whose requests a request waits until it begins. The listener sets this function too. */
+  peerOf: (one: Arrived) => Peer = ({ message }) => peerOf(message.socket.remoteAddress ?? "")
 
   get size(): number {
     return this.#all.size
@@ -154,13 +176,14 @@ export class RequestsInFlight {
       socket,
       endsAt: Number.POSITIVE_INFINITY,
       patience: 0,
+      leave: () => {},
       isBegun: false,
       fiber: undefined,
       ending: undefined
     }
     this.#all.add(one)
     own.requests.add(one)
-    if (own.requests.size === 1) pace.run(() => this.#begin(one))
+    if (own.requests.size === 1) this.#wait(one)
     return true
   }
 
@@ -176,10 +199,16 @@ export class RequestsInFlight {
     const newest = [...own.requests].at(-1)
     if (newest !== undefined && !newest.message.complete) {
       if (newest.isBegun) return last()
+      newest.leave()
       own.requests.delete(newest)
       this.#all.delete(newest)
     }
     if (own.requests.size === 0) last()
+  }
+
+  /** Begins a request when its turn has come. */
+  #wait(one: InFlight): void {
+    one.leave = pace.run(() => this.#begin(one), this.peerOf(one))
   }
 
   /** Begins a request, unless it has already begun or is over. */
@@ -217,8 +246,10 @@ export class RequestsInFlight {
   #abandon({ requests }: OfConnection): void {
     for (const one of requests) {
       interrupt(one, "gone")
-      if (!one.isBegun) this.#begin(one)
-      else if (one.fiber === undefined) this.#over(one)
+      if (!one.isBegun) {
+        one.leave()
+        this.#begin(one)
+      } else if (one.fiber === undefined) this.#over(one)
     }
   }
 
@@ -268,7 +299,7 @@ export class RequestsInFlight {
       own.requests.delete(one)
       const [next] = own.requests
       if (!canBeAnswered(one.socket)) this.#abandon(own)
-      else if (next !== undefined) pace.run(() => this.#begin(next))
+      else if (next !== undefined) this.#wait(next)
       else if (own.last !== undefined) own.last()
       else if (this.#isEnding) one.socket.destroySoon()
     }

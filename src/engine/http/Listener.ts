@@ -38,7 +38,7 @@ import {
   write,
   writeStream
 } from "./Head.ts"
-import type { InFlight } from "./InFlight.ts"
+import type { Arrived, InFlight } from "./InFlight.ts"
 import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, Answering, App, Request, Routed } from "./Message.ts"
 import { accessWeight, unmatched } from "./Message.ts"
@@ -197,6 +197,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           return read !== undefined && isProxy(read) ? undefined : peerOf(address)
         }
 
+        /** A request through a proxy is routed to learn its client, and routed again when it begins. */
+        const comesFrom = ({ message, target }: Arrived): Peer => {
+          const own = shareOf(unmapped(message.socket.remoteAddress ?? ""))
+          return own ?? peerOf(app.route(readHead("", message, target, Effect.never)).clientIp)
+        }
+
         const answered = (
           one: InFlight,
           { handle, late }: Answering<R>,
@@ -301,6 +307,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, line)))
           }
           inFlight.handle = begin
+          inFlight.peerOf = comesFrom
           connections.peerOf = shareOf
           deadlineMillis = requestTimeoutMillis
           socket.speak(tls)

@@ -49,7 +49,10 @@ export interface Answering<R> {
   readonly late: (request: Request) => Effect.Effect<Answer, never, R>
 }
 
-/** The route of a request. It is determined only once, and then used for the answer, the records and the metrics. */
+/**
+ * The route of a request. It is determined when the request begins, and then used for the answer, the records and the
+ * metrics.
+ */
 export interface Routed<R> extends Answering<R> {
   /** The facts of the request's span. Every record that is written while the request is handled has them too. */
   readonly facts: Span
@@ -59,7 +62,10 @@ export interface Routed<R> extends Answering<R> {
   readonly clientIp: string
 }
 
-/** What a listener serves. `route` is called once for each request, with the parsed head. */
+/**
+ * What a listener serves. `route` is called with the parsed head of each request. It must have no effect, because it is
+ * called twice for a request that came through a proxy.
+ */
 export interface App<R> {
   readonly route: (received: Request) => Routed<R>
 }

@@ -1346,6 +1346,43 @@ describe("new connections", () => {
     }))
 })
 
+describe("the requests of many connections", () => {
+  /** Lets 130 connections of one client ask at once, and then a newcomer. Returns when the newcomer's request began. */
+  const placeOfNewcomer = (busyFrom: string, busyHeaders: string, newcomerFrom: string, newcomerHeaders: string) =>
+    Effect.gen(function*() {
+      const begun: Array<string> = []
+      const app = appOf(
+        ({ path }) =>
+          Effect.sync((): Answer => {
+            begun.push(path)
+            return { status: 200, headers: {}, body: "begun" }
+          }),
+        ({ clientIp, headers }) => ({ clientIp: String(headers["x-forwarded-for"] ?? clientIp) })
+      )
+      const { port } = yield* serving(app, { maxConnections: 200, isProxy: ({ text }) => text === "127.0.0.9" })
+      const from = (localAddress: string) => talk(port, () => connect({ port, host: "127.0.0.1", localAddress }))
+      const busy = yield* Effect.replicateEffect(from(busyFrom), 130)
+      const newcomer = yield* from(newcomerFrom)
+      // Each connection has been used before, so that none of them is accepted while the requests wait.
+      for (const one of [...busy, newcomer]) yield* Effect.andThen(one.send(get("/before")), one.heard(/begun$/))
+      begun.length = 0
+      for (const { socket } of busy) socket.write(get("/busy", busyHeaders))
+      newcomer.socket.write(get("/newcomer", newcomerHeaders))
+      for (const one of [...busy, newcomer]) yield* one.heard(/begun[^]*begun$/)
+      assert.lengthOf(begun, 131)
+      return begun.indexOf("/newcomer")
+    })
+
+  test("do not delay the request of another client", () =>
+    Effect.map(placeOfNewcomer("127.0.0.1", "", "127.0.1.1", ""), (place) => assert.isBelow(place, 64)))
+
+  test("do not delay the request of another client of the same proxy", () =>
+    Effect.gen(function*() {
+      const [busy, newcomer] = ["X-Forwarded-For: 192.0.2.1\r\n", "X-Forwarded-For: 198.51.100.1\r\n"]
+      assert.isBelow(yield* placeOfNewcomer("127.0.0.9", busy, "127.0.0.9", newcomer), 64)
+    }))
+})
+
 describe("requests that are sent before the answer to an earlier one", () => {
   /** Answers `/held` when the test says so, and everything else at once. */
   const behindHeld = (handle: Handle) =>
