@@ -30,8 +30,7 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
             ...validityBound === undefined ? {} : { max_validity_seconds: validityBound }
           },
           env: { ACME_SIGNER_ORDER_ID: orderId, ACME_SIGNER_IDENTIFIERS: names.join(",") },
-          maxBytes: maxChainBytes,
-          turns: undefined
+          maxBytes: maxChainBytes
         }).pipe(Effect.mapError(({ detail, exit, isTimedOut, printed }) =>
           exit === badCsrExit
             ? new CsrRejected({ detail })
@@ -58,8 +57,7 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
         name: "revoke",
         input: { cert_der_base64: base64(leaf), reason: reason ?? null },
         env: { ACME_SIGNER_REASON: reason === undefined ? "" : String(reason) },
-        maxBytes: maxIgnoredBytes,
-        turns: undefined
+        maxBytes: maxIgnoredBytes
       }).pipe(
         Effect.mapError(({ detail }) => new SigningFailed({ cause: "script_failed", detail })),
         Effect.asVoid

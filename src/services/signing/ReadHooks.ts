@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { splitPem } from "../../crypto/asn1/Pem.ts"
 import { isRevocationList } from "../../crypto/x509/Crl.ts"
@@ -12,10 +13,10 @@ import { emit } from "../../domain/words/Log.ts"
 import { sectionText } from "../../engine/config/Section.ts"
 import { Scripts } from "../../engine/host/Scripts.ts"
 import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
-import { makeFairSemaphore } from "../../engine/net/FairSemaphore.ts"
+import { currentPeer, makeFairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import type { SigningProfile } from "./Backends.ts"
-import type { CustomSettings } from "./SignerScript.ts"
+import type { CustomSettings, Hook } from "./SignerScript.ts"
 import { ask, HookFailed } from "./SignerScript.ts"
 import type { SuggestedWindow } from "./SuggestedWindow.ts"
 import { isWebUrl } from "./SuggestedWindow.ts"
@@ -62,7 +63,7 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
       (name: "crl") =>
         Effect.gen(function*() {
           const begun = yield* currentMillis
-          const printed = yield* ask(scripts, settings, { name, input: {}, maxBytes: maxCrlBytes, turns })
+          const printed = yield* ask(scripts, settings, { name, input: {}, maxBytes: maxCrlBytes })
           if (printed.length === 0) return undefined
           const list = listIn(printed)
           if (list !== undefined) return list
@@ -79,8 +80,7 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
           ask(scripts, settings, {
             name: "renewal_info",
             input: { cert_der_base64: base64 },
-            maxBytes: maxWindowBytes,
-            turns
+            maxBytes: maxWindowBytes
           }),
           (printed) =>
             Effect.mapError(
@@ -91,14 +91,50 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
       { capacity: windowsKept, timeToLive }
     )
     const scope = yield* Effect.scope
-    // Runs the program in a fiber of its own. Otherwise an interruption of the first fiber that asked would make the
-    // cache interrupt all fibers that wait for the answer.
-    const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
+    const withoutTurn = (hook: Hook["name"]) => {
+      const error = `the script did not begin within ${settings.timeout_ms} ms, because other scripts ran`
+      const fields = { hook, exit_code: undefined, elapsed_ms: settings.timeout_ms, error, output: undefined }
+      return Effect.andThen(
+        emit("signer_script_timeout", fields),
+        new HookFailed({ exit: undefined, detail: error, isTimedOut: true })
+      )
+    }
+    /**
+     * Returns the answer that is kept, or that a running program will give. If there is none, waits for a turn in the
+     * share of the fiber's peer, and then runs the program. The wait is not part of the run that others join. Otherwise
+     * they would wait in the share of the peer that asked first, and would get its failure if it had no turn in time.
+     */
+    const answerOf = <Key, A>(
+      cache: Cache.Cache<Key, A, HookFailed>,
+      key: Key,
+      hook: Hook["name"]
+    ): Effect.Effect<A, HookFailed> =>
+      Effect.flatMap(Cache.getOption(cache, key), (kept) => {
+        if (Option.isSome(kept)) return Effect.succeed(kept.value)
+        let hasTurn = false
+        // If the program of another peer has begun in the meantime, the turn is given back before its answer comes.
+        const begin = Effect.suspend(() => {
+          hasTurn = true
+          return Effect.flatMap(
+            Cache.has(cache, key),
+            (isKnown) => isKnown ? Effect.succeed(answerOf(cache, key, hook)) : Effect.exit(Cache.get(cache, key))
+          )
+        })
+        const turn = turns.takeWithin(settings.timeout_ms, begin, Effect.succeed(withoutTurn(hook)))
+        // The program runs in a fiber of its own, with its turn. So it goes on if its client leaves, and others who wait
+        // for its answer get it. But a client that leaves before its turn leaves the queue.
+        return Effect.flatMap(Effect.forkIn(turn, scope), (fiber) =>
+          Effect.flatten(
+            Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => hasTurn || fiber.interruptUnsafe()))
+          ))
+      })
+    // All clients wait for the same list, so it belongs to no peer's share.
+    const crl = Effect.provideService(answerOf(crls, "crl", "crl"), currentPeer, undefined)
     return {
-      crl: settings.supports_crl ? apart(Cache.get(crls, "crl")) : Effect.succeed(undefined),
+      crl: settings.supports_crl ? crl : Effect.succeed(undefined),
       window: (leaf: Uint8Array) =>
         settings.supports_renewal_info
-          ? apart(Cache.get(windows, new Leaf({ base64: Buffer.from(leaf).toString("base64") })))
+          ? answerOf(windows, new Leaf({ base64: Buffer.from(leaf).toString("base64") }), "renewal_info")
           : Effect.succeed(undefined)
     }
   })

@@ -4,7 +4,6 @@ import * as Redacted from "effect/Redacted"
 import { emit } from "../../domain/words/Log.ts"
 import type { Scripts } from "../../engine/host/Scripts.ts"
 import { restOf, wordsOf } from "../../engine/host/Scripts.ts"
-import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { currentMillis } from "../../engine/Time.ts"
 
 /** The keys of `signer.custom`. */
@@ -28,7 +27,6 @@ export interface Hook {
    * `revoke` is ignored. For `issue` one more byte is returned, which tells the caller that there was too much.
    */
   readonly maxBytes: number
-  readonly turns: FairSemaphore | undefined
 }
 
 /**
@@ -76,7 +74,7 @@ export const ask = (
       timeoutMillis,
       maxOutputBytes: hook.maxBytes + 1,
       discardsRest: true,
-      turns: hook.turns
+      turns: undefined
     }).pipe(Effect.catch(({ detail, reason, stdout: printed }) =>
       failed(
         reason === "timeout" ? "signer_script_timeout" : "signer_script_failed",

@@ -7,7 +7,8 @@ import { encodePem } from "../../../src/crypto/asn1/Pem.ts"
 import type { ScriptOutcome, ScriptRequest } from "../../../src/engine/host/Scripts.ts"
 import type { ScriptFailed } from "../../../src/engine/host/Scripts.ts"
 import { Scripts } from "../../../src/engine/host/Scripts.ts"
-import { makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
+import { currentPeer } from "../../../src/engine/net/FairSemaphore.ts"
+import { peerOf } from "../../../src/engine/net/Peer.ts"
 import { ReadHooks } from "../../../src/services/signing/ReadHooks.ts"
 import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
 import { openssl } from "../../crypto/Pki.ts"
@@ -259,17 +260,99 @@ describe("the hook renewal_info", () => {
         assert.lengthOf(seen, 20)
       }),
     {
-      answers: ({ turns }, times) =>
-        (turns ?? makeFairSemaphore(99)).take(Effect.gen(function*() {
+      answers: (_, times) =>
+        Effect.gen(function*() {
           running++
           most = Math.max(most, running)
           if (times >= 4) yield* Deferred.succeed(four, undefined)
           yield* Deferred.await(go)
           running--
           return exits(0, "100 200")
-        }))
+        })
     }
   )
   let [running, most] = [0, 0]
   const [four, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
+})
+
+describe("a client whose windows take long", () => {
+  const from = (address: string) => Effect.provideService(currentPeer, peerOf(address))
+  const [flooder, victim] = [from("203.0.113.66"), from("198.51.100.7")]
+  const timeout_ms = 5000
+  const slowly = Buffer.from("slowly")
+  const requestOf = ({ stdin }: ScriptRequest) => String(stdin)
+  /** The program never ends for a leaf whose name begins with "slowly". */
+  const answers = (request: ScriptRequest) =>
+    requestOf(request).includes(slowly.toString("base64")) ? Effect.never : Effect.succeed(exits(0))
+  const scripted = { custom: { timeout_ms }, answers }
+  const flood = Effect.forEach(
+    Array.from({ length: 12 }, (_, at) => Buffer.from(`slowly${at}`)),
+    (of) => Effect.forkChild(flooder(windowOf("p", of)), { startImmediately: true })
+  )
+  /** Asks, and fails if the answer does not come before any program is late. */
+  const atOnce = Effect.fnUntraced(function*<A, E, R>(asked: Effect.Effect<A, E, R>) {
+    const fiber = yield* Effect.forkChild(asked)
+    yield* TestClock.adjust(1)
+    assert.isDefined(fiber.pollUnsafe(), "the client waits")
+    return yield* Fiber.join(fiber)
+  })
+
+  test("does not delay the list for others by asking for it first", () =>
+    Effect.gen(function*() {
+      yield* flood
+      yield* Effect.forkChild(flooder(crlOf("p")), { startImmediately: true })
+      assert.isUndefined(yield* atOnce(victim(crlOf("p"))))
+    }), scripted)
+
+  test("does not delay another client's window by asking for it first", () =>
+    Effect.gen(function*() {
+      yield* flood
+      const first = yield* Effect.forkChild(flooder(windowOf("p")), { startImmediately: true })
+      assert.isUndefined(yield* atOnce(victim(windowOf("p"))))
+      assert.lengthOf(seen.filter((request) => requestOf(request).includes(leaf.toString("base64"))), 1)
+      assert.isUndefined(first.pollUnsafe(), "it waits for its own turn")
+    }), scripted)
+
+  test("passes on no failure if it had no turn in time", () =>
+    Effect.gen(function*() {
+      yield* flood
+      const first = yield* Effect.forkChild(flooder(windowOf("p")), { startImmediately: true })
+      yield* TestClock.adjust(timeout_ms)
+      const { detail } = yield* Effect.flip(atOnce(Fiber.join(first)))
+      assert.strictEqual(detail, "the script did not begin within 5000 ms, because other scripts ran")
+      assert.include(eventsOf(records), "signer_script_timeout")
+      assert.isUndefined(yield* atOnce(victim(windowOf("p"))))
+    }), scripted)
+
+  test("leaves the queue if it disconnects", () =>
+    Effect.gen(function*() {
+      const asked = yield* flood
+      const begun = seen.length
+      yield* Effect.forEach(asked.slice(begun), Fiber.interrupt)
+      assert.isBelow(begun, asked.length)
+      yield* Deferred.succeed(go, undefined)
+      yield* Effect.forEach(asked.slice(0, begun), Fiber.join)
+      assert.isUndefined(yield* atOnce(flooder(windowOf("p"))))
+      assert.lengthOf(seen, begun + 1)
+    }), {
+    ...scripted,
+    answers: () => Effect.as(Deferred.await(go), exits(0))
+  })
+  const go = Deferred.makeUnsafe<void>()
+
+  test("is not charged for the wait when its program begins", () =>
+    Effect.gen(function*() {
+      const asked = yield* flood
+      yield* TestClock.adjust(timeout_ms - 1)
+      yield* Deferred.succeed(later, undefined)
+      yield* Effect.forEach(asked, Fiber.join)
+      assert.deepStrictEqual(
+        seen.map(({ timeoutMillis, turns }) => [timeoutMillis, turns]),
+        asked.map(() => [timeout_ms, undefined])
+      )
+    }), {
+    ...scripted,
+    answers: () => Effect.as(Deferred.await(later), exits(0))
+  })
+  const later = Deferred.makeUnsafe<void>()
 })

@@ -53,7 +53,7 @@ export const upstreamMeanings = {
     "configure/signers.md"
   ],
   signer_script_timeout: [
-    "The program that signs did not end in time, and was killed.",
+    "The program that signs did not end in time, and was killed. Or it could not begin in time, because others ran.",
     "Find out what the program waits for, or raise `signer.custom.timeout_ms`.",
     "operate/runbooks/script-hangs.md"
   ]
