@@ -1,8 +1,11 @@
 import type { Peer } from "./Peer.ts"
 
+const nobody: Peer = { host: "", network: "" }
+
 /**
  * What waits for its turn, without a limit. Each network with something waiting has a turn in each round, and the hosts
  * of a network take its turns one after another. So it does not matter to a peer how much another peer has waiting.
+ * What belongs to no peer has turns like a network.
  */
 export class Turns<T extends object> {
   #size = 0
@@ -15,7 +18,8 @@ export class Turns<T extends object> {
   }
 
   /** Adds what waits last of its host. */
-  add({ host, network }: Peer, one: T): void {
+  add(peer: Peer | undefined, one: T): void {
+    const { host, network } = peer ?? nobody
     const hosts = this.#networks.get(network) ?? new Map<string, Array<T>>()
     const own = hosts.get(host) ?? []
     own.push(one)
@@ -24,7 +28,8 @@ export class Turns<T extends object> {
   }
 
   /** Removes what no longer waits. If it does not wait, this has no effect. */
-  remove({ host, network }: Peer, one: T): void {
+  remove(peer: Peer | undefined, one: T): void {
+    const { host, network } = peer ?? nobody
     const hosts = this.#networks.get(network)
     const own = hosts?.get(host)
     const at = own?.indexOf(one) ?? -1

@@ -1,5 +1,4 @@
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
@@ -7,6 +6,9 @@ import * as Option from "effect/Option"
 import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
 import type { Account } from "../../domain/Account.ts"
 import type { AccountId } from "../../domain/Id.ts"
+import { currentPeer } from "../../engine/net/FairSemaphore.ts"
+import type { Peer } from "../../engine/net/Peer.ts"
+import { Turns } from "../../engine/net/Turns.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { Database, failed, transaction } from "../../engine/sql/Database.ts"
 import { synced, unsynced } from "../../engine/sql/Synced.ts"
@@ -59,6 +61,11 @@ const refillsBelow = 1 / 4
 const largestSpend = 100
 const deadlocksBorne = 3
 
+/** A request that waits for a nonce. */
+interface Asking {
+  readonly answer: (nonce: string | undefined) => void
+}
+
 /** A request that waits for the verdict on its nonce. */
 interface Waiting {
   readonly nonce: string
@@ -95,7 +102,9 @@ const make = (config: () => Pick<Config, "nonce">) =>
     let ahead: Array<{ readonly value: string; readonly madeAt: number }> = []
     let batch = smallestBatch
     let emptiedAt = 0
-    let refilling: Deferred.Deferred<boolean> | undefined
+    let isRefilling = false
+    /** The requests that wait for a nonce. While a request waits, `ahead` is empty. */
+    const asking = new Turns<Asking>()
 
     const store = Effect.gen(function*() {
       const millis = yield* currentMillis
@@ -107,21 +116,6 @@ const make = (config: () => Pick<Config, "nonce">) =>
       ahead = values.map((value) => ({ value, madeAt: millis })).concat(ahead)
     }).pipe(Effect.provideService(Database, database))
 
-    /**
-     * Starts a refill or joins the current refill. The result says whether its nonces could be stored. The refill
-     * outlives the request that started it.
-     */
-    const refill = (): Deferred.Deferred<boolean> => {
-      if (refilling !== undefined) return refilling
-      const done = Deferred.makeUnsafe<boolean>()
-      refilling = done
-      fork(Effect.ignore(Effect.onExit(store, (exit) => {
-        refilling = undefined
-        return Deferred.succeed(done, exit._tag === "Success")
-      })))
-      return done
-    }
-
     const take = (now: number): string | undefined => {
       const oldest = now - config().nonce.ttl_seconds * 100
       for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
@@ -130,22 +124,49 @@ const make = (config: () => Pick<Config, "nonce">) =>
       return undefined
     }
 
-    // More requests may be waiting than there are nonces in one batch. A request without a nonce joins the next refill.
-    const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(
-      Effect.suspend(() => Deferred.await(refill())),
-      (stored) =>
-        stored
-          ? Effect.flatMap(
-            Effect.map(currentMillis, take),
-            (value) => value === undefined ? refillAndTake : Effect.succeed(value)
-          )
-          : Effect.succeed(undefined)
-    )
+    /**
+     * Gives the nonces of a new batch to the requests that wait. More may wait than there are nonces in one batch, so
+     * peers have the nonces by turns.
+     */
+    const handOut = (now: number) => {
+      const values: Array<string> = []
+      while (values.length < asking.size) {
+        const value = take(now)
+        if (value === undefined) break
+        values.push(value)
+      }
+      asking.take(values.length).forEach(({ answer }, at) => answer(values[at]))
+    }
+
+    /**
+     * Starts a refill, unless one runs. The refill outlives the request that started it. If its nonces cannot be
+     * stored, the requests that wait get none.
+     */
+    const refill = (): void => {
+      if (isRefilling) return
+      isRefilling = true
+      fork(Effect.ignore(Effect.onExit(store, (exit) =>
+        Effect.map(currentMillis, (now) => {
+          isRefilling = false
+          if (exit._tag === "Success") handOut(now)
+          else asking.take(asking.size).forEach(({ answer }) => answer(undefined))
+          if (asking.size > 0) refill()
+        }))))
+    }
+
+    const waitFor = (peer: Peer | undefined) =>
+      Effect.callback<string | undefined>((resume) => {
+        const own: Asking = { answer: (value) => resume(Effect.succeed(value)) }
+        asking.add(peer, own)
+        refill()
+        return Effect.sync(() => asking.remove(peer, own))
+      })
 
     const issue = Effect.withFiber<string | undefined>((fiber) => {
       const value = take(millisOf(fiber))
       if (value === undefined) {
-        return Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
+        const waited = waitFor(fiber.getRef(currentPeer))
+        return Effect.map(Effect.timeoutOption(waited, patienceMillis), Option.getOrUndefined)
       }
       if (ahead.length < batch * refillsBelow) {
         refill()

@@ -3,6 +3,8 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import { AccountId } from "../../../src/domain/Id.ts"
+import { currentPeer } from "../../../src/engine/net/FairSemaphore.ts"
+import { peerOf } from "../../../src/engine/net/Peer.ts"
 import { Database, StorageFailed } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import { SqlError } from "../../../src/engine/sql/SqlError.ts"
@@ -144,6 +146,62 @@ describe.each(databases)("nonces on $name", (backend) => {
         yield* Fiber.interrupt(first)
         yield* Deferred.succeed(go, undefined)
         assert.strictEqual(yield* nonces.spend(yield* Fiber.join(second)), "fresh")
+      }))
+  })
+
+  describe("issue, if many requests of one host wait", () => {
+    const from = (address: string) => Effect.provideService(currentPeer, peerOf(address))
+
+    test("gives a newcomer a nonce of the next batch", () =>
+      Effect.gen(function*() {
+        const [first, second, go] = [
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>()
+        ]
+        let batches = 0
+        const driver = before(
+          database.driver(),
+          Effect.suspend(() =>
+            ++batches === 1
+              ? Effect.andThen(Deferred.succeed(first, undefined), Deferred.await(go))
+              : Effect.andThen(Deferred.succeed(second, undefined), Effect.never)
+          )
+        )
+        const nonces = yield* noncesOver(driver)
+        const busy = yield* Effect.forEach(
+          Array.from({ length: 600 }),
+          () => Effect.forkChild(from("192.0.2.1")(nonces.issue), { startImmediately: true })
+        )
+        yield* Deferred.await(first)
+        const newcomer = yield* Effect.forkChild(from("198.51.100.1")(nonces.issue), { startImmediately: true })
+        yield* Deferred.succeed(go, undefined)
+        yield* Deferred.await(second)
+        // The second batch is never stored, so who got no nonce of the first batch now gets none.
+        yield* TestClock.adjust("1 minute")
+        assert.isDefined(yield* Fiber.join(newcomer))
+        const given = yield* Effect.forEach(busy, Fiber.join)
+        assert.strictEqual(given.filter((nonce) => nonce !== undefined).length, (yield* stored) - 1)
+      }))
+
+    test("gives no nonce to requests that have left", () =>
+      Effect.gen(function*() {
+        const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const nonces = yield* noncesOver(
+          before(database.driver(), Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(go)))
+        )
+        const leaving = yield* Effect.forEach(
+          Array.from({ length: 600 }),
+          () => Effect.forkChild(from("192.0.2.1")(nonces.issue), { startImmediately: true })
+        )
+        yield* Deferred.await(asked)
+        const staying = yield* Effect.forkChild(from("192.0.2.1")(issued(nonces)), { startImmediately: true })
+        yield* Fiber.interruptAll(leaving)
+        yield* Deferred.succeed(go, undefined)
+        const own = yield* Fiber.join(staying)
+        const batch = yield* stored
+        assert.isBelow(batch, leaving.length)
+        assert.strictEqual(yield* nonces.spend(own), "fresh")
       }))
   })
 
