@@ -118,7 +118,7 @@ export const crossings: Readonly<Record<string, Crossing>> = {
     { profile }
   ),
   JobsRetried: crossing({ "acme_svc_jobs_retried{kind=\"validate\"}": "0x4 1x80" }, "70m", { kind: "validate" }),
-  AuditChainFaulty: crossing({ "acme_svc_audit_chain_faults": "0x4 1x20" }, "6m"),
+  AuditChainFaulty: crossing({ "acme_svc_audit_chain_check_faults": "0x4 1x20" }, "6m"),
   AuditChainUnchecked: crossing({ "acme_svc_audit_chain_checked_seconds": "259200x4 259201x30" }, "25m"),
   AuditReceiverBehind: crossing(
     { "acme_svc_audit_push_lag_seconds{receiver=\"syslog\"}": "1800x4 1801x20" },

@@ -148,7 +148,7 @@ export const series = {
     "Time since the last whole check of the audit chain, or since the beginning of the first one.",
     {}
   ),
-  acme_svc_audit_chain_faults: gauge(
+  acme_svc_audit_chain_check_faults: gauge(
     "Faults that the last whole check of the audit chain, or the check in progress, has found.",
     {}
   ),

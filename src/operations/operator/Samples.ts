@@ -197,7 +197,7 @@ export const make = (known: {
       acme_svc_audit_chain_checked_seconds: chainCheck(({ begunAt, endedAt = begunAt }, now) =>
         Math.max(0, now - endedAt)
       ),
-      acme_svc_audit_chain_faults: chainCheck(({ endedFaults = 0, faults }) => Math.max(endedFaults, faults)),
+      acme_svc_audit_chain_check_faults: chainCheck(({ endedFaults = 0, faults }) => Math.max(endedFaults, faults)),
       acme_svc_audit_push_lag_rows: lagOf(known.receivers, ({ rows }) => rows),
       acme_svc_audit_push_lag_seconds: lagOf(known.receivers, ({ seconds }) => seconds),
       acme_svc_campaign_certificates: campaigned,
