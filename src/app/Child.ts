@@ -159,23 +159,24 @@ export const begun = Effect.fnUntraced(function*(parent: Parent): Effect.fn.Retu
     Effect.gen(function*() {
       yield* supervised(
         "process_messages",
-        Effect.forever(Effect.map(
-          next,
-          Option.map((message) => {
-            switch (message.type) {
-              case "begin":
-                return
-              case "service":
-                elsewhere = message.failing
-                return
-              case "scrape":
-              case "signIn":
-                return Queue.offerUnsafe(questions, message)
-              default:
-                return Queue.offerUnsafe(orders, message)
-            }
-          })
-        ))
+        Effect.forever(Effect.flatMap(next, (given): Effect.Effect<unknown> => {
+          if (Option.isNone(given)) return Effect.void
+          const message = given.value
+          switch (message.type) {
+            case "begin":
+              return Effect.void
+            case "service":
+              elsewhere = message.failing
+              return Effect.void
+            case "ping": // answered here, because a scrape or a build may take long in a process that is well
+              return reply({ type: "pong", id: message.id })
+            case "scrape":
+            case "signIn":
+              return Queue.offer(questions, message)
+            default:
+              return Queue.offer(orders, message)
+          }
+        }))
       )
       const { failing } = yield* Loops
       let told: string | undefined

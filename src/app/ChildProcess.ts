@@ -21,9 +21,13 @@ export interface ChildProcess {
   /** Returns the vital loops that keep failing in the child, as the child last reported them. */
   readonly failing: () => ReadonlyArray<string>
   /** Asks the child a question. */
-  readonly ask: (type: "publish" | "scrape" | "signIn" | { readonly build: ConfigFile }) => Effect.Effect<Answer>
+  readonly ask: (
+    type: "ping" | "publish" | "scrape" | "signIn" | { readonly build: ConfigFile }
+  ) => Effect.Effect<Answer>
   readonly tell: (message: Extract<ToChild, { readonly type: "abandon" | "service" }>) => void
   readonly stop: Effect.Effect<void>
+  /** Ends the child at once. */
+  readonly kill: Effect.Effect<void>
   /** Completes when the child has ended. */
   readonly ended: Effect.Effect<Ended>
 }
@@ -38,7 +42,7 @@ export const startChild = (task: Task, file: ConfigFile): Effect.Effect<ChildPro
     const questions = new Map<number, Deferred.Deferred<Answer>>()
     let failing: ReadonlyArray<string> = []
     let asked = 0
-    const { pid, send, stop } = fork({
+    const { kill, pid, send, stop } = fork({
       message: (given) => {
         const message = Option.getOrUndefined(decode(given))
         if (message?.type === "state") {
@@ -75,6 +79,7 @@ export const startChild = (task: Task, file: ConfigFile): Effect.Effect<ChildPro
         }),
       tell,
       stop: Effect.sync(() => stop(isReady())),
+      kill: Effect.sync(kill),
       ended: Deferred.await(ended)
     }
   })

@@ -42,12 +42,12 @@ export interface Children {
   readonly signIn: Effect.Effect<SignInState | undefined>
   /**
    * Lets every child prepare to serve a file. If all of them can, runs `publish`, and then the children serve the file.
-   * Otherwise nothing changes, and this fails with the first refusal. Returns how many listeners of a child have a new
-   * address.
+   * Otherwise nothing changes, and this fails with the first refusal. A child that does not answer is a refusal, and is
+   * ended and replaced. Returns how many listeners of a child have a new address.
    */
   readonly reload: (next: ConfigFile, publish: Effect.Effect<void>) => Effect.Effect<number, CommandFailed>
-  /** Asks every child to stop, and waits until all have ended. */
-  readonly stop: Effect.Effect<void>
+  /** Asks every child to stop, and waits until all have ended. After so many milliseconds, ends those that are left. */
+  readonly stop: (millis: number) => Effect.Effect<void>
 }
 
 /** What the children of one run share. */
@@ -55,6 +55,7 @@ interface State {
   readonly loops: Loops["Service"]
   /** The configuration file in force. */
   readonly file: () => ConfigFile
+  readonly start: typeof startChild
   readonly failing: Children["failing"]
   readonly running: Map<number, ChildProcess>
   /**
@@ -68,6 +69,10 @@ interface State {
 }
 
 const answerMillis = 5000
+
+/** How long a reload waits for a child that is starting, and for each answer of a child that is well. */
+const patienceMillis = { start: 60_000, reload: 120_000 }
+
 const betweenLooks = "1 second"
 const exitCodes = [1, 2, 3] as const
 
@@ -81,15 +86,15 @@ const notStarted = (process: number, { code, signal }: Ended): CommandFailed =>
     message: code === null ? `The first start of process ${process} was ended by ${signal}.` : ""
   })
 
-const start = Effect.fnUntraced(function*({ failing, file, running }: State, task: Task) {
+const begun = Effect.fnUntraced(function*({ failing, file, running, start }: State, task: Task) {
   const { process } = task
-  const begun = yield* lifeMillis
-  const child = yield* startChild(task, file())
+  const since = yield* lifeMillis
+  const child = yield* start(task, file())
   running.set(process, child)
   yield* emit("server_process_started", { process, pid: child.pid, roles: rolesText(new Set(task.roles)) })
   yield* Effect.raceFirst(child.ready, child.ended)
   const life = yield* lifeMillis
-  if (child.isReady()) yield* emit("server_process_ready", { process, elapsed_ms: life - begun })
+  if (child.isReady()) yield* emit("server_process_ready", { process, elapsed_ms: life - since })
   child.tell({ type: "service", failing: failing(life) })
   return child
 })
@@ -105,7 +110,7 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
   for (;;) {
     if (state.stopping) return
     watched.begun(yield* lifeMillis)
-    const child = yield* starts.withPermits(1)(start(state, task))
+    const child = yield* starts.withPermits(1)(begun(state, task))
     if (child.isReady()) yield* Deferred.succeed(first, undefined)
     const ended = yield* child.ended
     running.delete(process)
@@ -129,19 +134,50 @@ const begin = Effect.fnUntraced(function*(state: State, task: Task) {
   yield* Effect.raceFirst(Deferred.await(first), Deferred.await(state.failed))
 })
 
-/** Asks every child that serves. Returns the answers with the numbers of the children. */
-const askAll = ({ running }: State, question: Parameters<ChildProcess["ask"]>[0], millis?: number) => {
-  const asked = [...running].filter(([, child]) => child.isReady())
-  return Effect.forEach(asked, ([process, { ask }]) => {
-    const answer = millis === undefined
-      ? ask(question)
-      : Effect.map(Effect.timeoutOption(ask(question), millis), Option.getOrUndefined)
-    return Effect.map(answer, (given) => [process, given] as const)
-  }, { concurrency: Math.max(asked.length, 1) })
+/** A child that was asked a question, and its answer. The answer is `late` if it did not come in time. */
+interface Asked {
+  readonly process: number
+  readonly child: ChildProcess
+  readonly answer: Answer | "late"
 }
 
-const refusalIn = (answers: ReadonlyArray<readonly [number, Answer]>): CommandFailed | undefined => {
-  for (const [process, answer] of answers) {
+/** Asks every child that serves, and waits so many milliseconds for the answers. */
+const askAll = ({ running }: State, question: Parameters<ChildProcess["ask"]>[0], millis: number) => {
+  const asked = [...running].filter(([, child]) => child.isReady())
+  return Effect.forEach(
+    asked,
+    ([process, child]) =>
+      Effect.map(
+        Effect.timeoutOption(child.ask(question), millis),
+        (answer): Asked => ({ process, child, answer: Option.getOrElse(answer, () => "late" as const) })
+      ),
+    { concurrency: Math.max(asked.length, 1) }
+  )
+}
+
+/** Ends a child that does not answer. It can be frozen, so only a signal that no process can ignore ends it. */
+const end = (process: number, { kill, pid }: ChildProcess) =>
+  Effect.andThen(emit("server_process_silent", { process, pid }), kill)
+
+/** Ends the children whose answers are late. */
+const endLate = (asked: ReadonlyArray<Asked>) =>
+  Effect.forEach(asked.filter(({ answer }) => answer === "late"), ({ child, process }) => end(process, child), {
+    discard: true
+  })
+
+/** Ends the children that do not serve yet. */
+const endStarting = ({ running }: State) =>
+  Effect.suspend(() =>
+    Effect.forEach([...running].filter(([, child]) => !child.isReady()), ([process, child]) => end(process, child), {
+      discard: true
+    })
+  )
+
+const refusalIn = (asked: ReadonlyArray<Asked>): CommandFailed | undefined => {
+  for (const { answer, process } of asked) {
+    if (answer === "late") {
+      return new CommandFailed({ code: 1, message: `Process ${process} does not answer. Reload once more.` })
+    }
     if (answer === undefined) return new CommandFailed({ code: 1, message: `Process ${process} ended meanwhile.` })
     if (answer.type === "refused") {
       return new CommandFailed({ code: answer.code === 3 ? 3 : 1, message: answer.message })
@@ -149,6 +185,31 @@ const refusalIn = (answers: ReadonlyArray<readonly [number, Answer]>): CommandFa
   }
   return undefined
 }
+
+/**
+ * Lets every child prepare to serve a file, runs `publish`, and lets the children serve the file. Each step has a time
+ * limit, because no child starts meanwhile.
+ */
+const reloadAll = Effect.fnUntraced(function*(state: State, next: ConfigFile, publish: Effect.Effect<void>) {
+  // A child that is well may need long to build, so whether a child is well is a question of its own.
+  const alive = yield* askAll(state, "ping", answerMillis)
+  yield* endLate(alive)
+  const silent = refusalIn(alive)
+  if (silent !== undefined) return yield* silent
+  const built = yield* askAll(state, { build: next }, patienceMillis.reload)
+  const refusal = refusalIn(built)
+  if (refusal !== undefined) {
+    for (const child of state.running.values()) child.tell({ type: "abandon" })
+    return yield* refusal
+  }
+  yield* publish
+  // The others serve the file already. The successor of a child that does not answer serves it too.
+  yield* endLate(yield* askAll(state, "publish", patienceMillis.reload))
+  return Math.max(
+    0,
+    ...built.map(({ answer }) => answer !== "late" && answer?.type === "built" ? answer.rebound : 0)
+  )
+})
 
 /** Returns a state that a child has told. */
 const stateOf = (state: SignIn): SignInState | undefined => {
@@ -176,10 +237,14 @@ const spread = ({ failing, running }: State) => {
   return supervised("process_readiness", Effect.repeat(tell, Schedule.spaced(betweenLooks)))
 }
 
-/** Makes the children for these tasks. `file` returns the configuration file in force. */
+/**
+ * Makes the children for these tasks. `file` returns the configuration file in force. A test passes a `start` of its
+ * own.
+ */
 export const makeChildren = (
   tasks: ReadonlyArray<Task>,
-  file: () => ConfigFile
+  file: () => ConfigFile,
+  start: typeof startChild = startChild
 ): Effect.Effect<Children, never, Loops> =>
   Effect.gen(function*() {
     const loops = yield* Loops
@@ -190,6 +255,7 @@ export const makeChildren = (
     const state: State = {
       loops,
       file,
+      start,
       failing,
       running,
       starts: yield* Semaphore.make(tasks.length),
@@ -209,7 +275,10 @@ export const makeChildren = (
       scrape: Effect.suspend(() =>
         Effect.map(
           askAll(state, "scrape", answerMillis),
-          (answers) => mergeScrapes(answers.flatMap(([, given]) => given?.type === "scraped" ? [given.text] : []))
+          (asked) =>
+            mergeScrapes(
+              asked.flatMap(({ answer }) => answer !== "late" && answer?.type === "scraped" ? [answer.text] : [])
+            )
         )
       ),
       signIn: Effect.suspend(() => {
@@ -224,23 +293,22 @@ export const makeChildren = (
         )
       }),
       reload: (next, publish) =>
-        state.starts.withPermits(tasks.length)(Effect.gen(function*() {
-          const answers = yield* askAll(state, { build: next })
-          const refusal = refusalIn(answers)
-          if (refusal !== undefined) {
-            for (const child of running.values()) child.tell({ type: "abandon" })
-            return yield* refusal
-          }
-          yield* publish
-          yield* askAll(state, "publish")
-          return Math.max(0, ...answers.map(([, answer]) => answer?.type === "built" ? answer.rebound : 0))
-        })),
-      stop: Effect.suspend(() => {
-        state.stopping = true
-        return Effect.forEach([...running.values()], ({ ended, stop }) => Effect.andThen(stop, ended), {
-          concurrency: tasks.length,
-          discard: true
+        // A child that hangs in its start would keep its permit, and so the reload, for ever.
+        Effect.raceFirst(
+          state.starts.withPermits(tasks.length)(reloadAll(state, next, publish)),
+          Effect.andThen(Effect.delay(endStarting(state), patienceMillis.start), Effect.never)
+        ),
+      stop: (millis) =>
+        Effect.suspend(() => {
+          state.stopping = true
+          return Effect.forEach([...running], ([process, child]) =>
+            Effect.gen(function*() {
+              yield* child.stop
+              const ended = yield* Effect.timeoutOption(Effect.interruptible(child.ended), millis)
+              if (Option.isNone(ended)) {
+                yield* Effect.andThen(end(process, child), child.ended)
+              }
+            }), { concurrency: tasks.length, discard: true })
         })
-      })
     }
   })

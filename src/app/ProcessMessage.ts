@@ -44,6 +44,8 @@ export const ToChild = Schema.Union([
   Schema.Struct({ type: Schema.Literal("publish"), id: Schema.Int }),
   /** Asks the child to drop what it has prepared. */
   Schema.Struct({ type: Schema.Literal("abandon") }),
+  /** Asks the child whether it still answers. */
+  Schema.Struct({ type: Schema.Literal("ping"), id: Schema.Int }),
   Schema.Struct({ type: Schema.Literal("scrape"), id: Schema.Int }),
   /** Asks the child that serves the panel whether somebody can sign in. */
   Schema.Struct({ type: Schema.Literal("signIn"), id: Schema.Int }),
@@ -72,6 +74,7 @@ export const Reply = Schema.Union([
   Schema.Struct({ type: Schema.Literal("built"), id: Schema.Int, rebound: Schema.Int }),
   Schema.Struct({ type: Schema.Literal("refused"), id: Schema.Int, code: Schema.Int, message: Schema.String }),
   Schema.Struct({ type: Schema.Literal("published"), id: Schema.Int }),
+  Schema.Struct({ type: Schema.Literal("pong"), id: Schema.Int }),
   Schema.Struct({ type: Schema.Literal("scraped"), id: Schema.Int, text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("signIns"), id: Schema.Int, state: SignIn })
 ])

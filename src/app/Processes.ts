@@ -52,6 +52,12 @@ const checkPorts = (before: Config, after: Config, roles: Roles) => {
   }, { discard: true })
 }
 
+/**
+ * How much longer a process may take to stop than its requests. The units of systemd wait as long
+ * (docs/operate/service.md, "Under systemd").
+ */
+const leftMillis = 10_000
+
 /** The options of a run of several processes. */
 export interface SupervisedRun {
   readonly roles: Roles
@@ -80,7 +86,8 @@ export const superviseProcesses = (
     const children = yield* makeChildren(tasks, () => file)
     const stopped = Fiber.join(yield* supervised("stop_signal", process.stopSignal))
     // The children are stopped however this program ends.
-    yield* Effect.addFinalizer(() => children.stop)
+    const stop = Effect.suspend(() => children.stop(inForce.config().server.request_timeout_ms + leftMillis))
+    yield* Effect.addFinalizer(() => stop)
     const listeners = yield* Listeners.make
     const own = readinessOf(roles, children.failing, () => ({}))
     const surfacesOf = (config: Config) => metricsSurface(config, children.scrape, own)
@@ -120,6 +127,6 @@ export const superviseProcesses = (
     const reloading = Effect.forever(Effect.andThen(process.reloadSignal, reload))
     const serving = Effect.andThen(Effect.andThen(children.begin, announce(children.signIn)), reloading)
     yield* Effect.raceFirst(stopped, Effect.raceFirst(serving, process.uncaught))
-    yield* children.stop
+    yield* stop
     yield* listeners.drain
   })).pipe(Effect.provide(Layer.merge(Loops.layer, Entropy.layer)))

@@ -244,6 +244,22 @@ describe.each(isFull ? ["dist", "source"] as const : ["dist"] as const)("several
     assert.isAtMost(load.failures.length, 4, "one request for each client")
   })
 
+  it("replace a process that does not answer, and refuse the reload that finds it", async () => {
+    const frozen = pidOf(server, 0)
+    const isGone = after("server_process_ended", () => process.kill(frozen, "SIGSTOP"), isAbout(0))
+    const successor = after("server_process_ready", () => undefined, isAbout(0))
+    configure("six.example")
+    const { fields } = await reload("server_config_reload_failed")
+    assert.include(String(fields["error"]), "Process 0 does not answer")
+    assert.strictEqual((await isGone).fields["signal"], "SIGKILL")
+    const silent = await server.waitForEvent("server_process_silent")
+    assert.deepInclude(silent.fields, { process: 0, pid: frozen })
+    await successor
+    assert.deepStrictEqual([...await websites()], ["https://five.example/"])
+    await reload("server_config_reloaded")
+    assert.deepStrictEqual([...await websites()], ["https://six.example/"])
+  })
+
   it("are started again with growing waits if they cannot start", async () => {
     const anchor = server.caFile
     const aside = `${anchor}.aside`
@@ -263,7 +279,7 @@ describe.each(isFull ? ["dist", "source"] as const : ["dist"] as const)("several
     assert.deepStrictEqual(await seen(), unready)
     while ((await seen(server.baseUrl)).status !== 503) await readiness()
     assert.deepStrictEqual(await seen(server.baseUrl), unready)
-    assert.deepStrictEqual([...await websites()], ["https://five.example/"], "the other process serves")
+    assert.deepStrictEqual([...await websites()], ["https://six.example/"], "the other process serves")
     await after("server_process_ready", () => renameSync(aside, anchor), isAbout(1))
     while ((await seen()).status !== 200) await readiness()
   })

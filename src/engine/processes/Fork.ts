@@ -23,6 +23,8 @@ export interface Forked {
   readonly send: (message: object) => void
   /** Asks the child to stop. A child that is not ready yet gets a signal, because it does not read messages yet. */
   readonly stop: (isReady: boolean) => void
+  /** Ends the child at once. The system does this even if the child itself does nothing any more. */
+  readonly kill: () => void
 }
 
 /**
@@ -48,6 +50,7 @@ export const fork = ({ ended, message }: Heard): Forked => {
     stop: (isReady) => {
       if (isReady) send(stopMessage)
       else worker.process.kill("SIGTERM")
-    }
+    },
+    kill: () => void worker.process.kill("SIGKILL")
   }
 }

@@ -184,6 +184,7 @@ export const own = words(`
   server_log_gap
   server_loop_failed
   server_loop_given_up
+  server_process_silent
   server_proxy_untrusted
   tls_key_permissive
   tls_pair_renewal_announced

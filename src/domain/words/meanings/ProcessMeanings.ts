@@ -126,6 +126,11 @@ export const processMeanings = {
     "Look for `server_fatal_error` in the log of that process; if a signal ended it, find out in the log of the host who sent the signal.",
     "operate/runbooks/process-gone.md"
   ],
+  server_process_silent: [
+    "A process did not answer a reload, did not finish its start during one, or did not end in time, so the parent has ended it by SIGKILL.",
+    "Find out whether something had stopped the process, such as SIGSTOP or a debugger; if not, report it to the authors of the service.",
+    "operate/sizing.md"
+  ],
   server_shutdown_started: "The process has begun to end, and accepts no new connections.",
   server_shutdown_completed: "The process has answered its requests, has released its jobs, and ends.",
   profile_mounted: "A profile is served from now on.",

@@ -1,0 +1,187 @@
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import type { Answer, ChildProcess, startChild } from "../../src/app/ChildProcess.ts"
+import { makeChildren } from "../../src/app/Children.ts"
+import type { Task } from "../../src/app/ProcessMessage.ts"
+import type { Ended } from "../../src/engine/processes/Fork.ts"
+import type { ConfigFile } from "../../src/settings/Load.ts"
+import { useTests } from "../support/UseTests.ts"
+
+/* Tests how a parent keeps its children. The children are not processes, so that they can do what processes rarely do. */
+
+const { records, test } = useTests()
+
+const taskOf = (process: number): Task => ({
+  process,
+  roles: process === 0 ? ["admin", "worker"] : ["acme"],
+  speaksFor: [],
+  requests: 1
+})
+
+type Question = Parameters<ChildProcess["ask"]>[0]
+
+/** A child as the tests see it. */
+interface Puppet {
+  readonly process: number
+  /** The text of the file with which it was started. */
+  readonly text: string | undefined
+  /** What the parent has asked and told it, in this order. */
+  readonly heard: Array<string>
+  readonly serve: () => void
+  readonly end: (how: Ended) => void
+}
+
+/** How a child behaves. By default it serves at once, answers everything, and ends if it is asked to stop. */
+interface Behaviour {
+  readonly serves?: boolean
+  /** Whether it answers a question. If not, it never does. */
+  readonly answers?: (question: string) => boolean
+  readonly stops?: boolean
+}
+
+const killed: Ended = { code: null, signal: "SIGKILL" }
+
+/** Makes the children of numbers 0 to 2. `behaves` gets the number of a child, and how many the number had before it. */
+const made = (behaves: (process: number, earlier: number) => Behaviour) =>
+  Effect.gen(function*() {
+    const puppets: Array<Puppet> = []
+    let file: ConfigFile = { path: "config.toml", text: "old" }
+    const start: typeof startChild = ({ process }, { text }) =>
+      Effect.sync(() => {
+        const earlier = puppets.filter((one) => one.process === process).length
+        const { answers = () => true, serves = true, stops = true } = behaves(process, earlier)
+        const ready = Deferred.makeUnsafe<void>()
+        const ended = Deferred.makeUnsafe<Ended>()
+        const heard: Array<string> = []
+        const serve = () => Deferred.doneUnsafe(ready, Exit.void)
+        const end = (how: Ended) => Deferred.doneUnsafe(ended, Exit.succeed(how))
+        puppets.push({ process, text, heard, serve, end })
+        if (serves) serve()
+        const answerTo = (question: Question): Answer => {
+          if (typeof question === "object") return { type: "built", id: 1, rebound: 0 }
+          if (question === "ping") return { type: "pong", id: 1 }
+          return { type: "published", id: 1 }
+        }
+        return {
+          pid: puppets.length,
+          isReady: () => Deferred.isDoneUnsafe(ready),
+          ready: Deferred.await(ready),
+          failing: () => [],
+          ask: (question) =>
+            Effect.suspend(() => {
+              const word = typeof question === "string" ? question : "build"
+              heard.push(word)
+              const given = answers(word) ? Effect.succeed(answerTo(question)) : Effect.never
+              return Effect.raceFirst(given, Effect.as(Deferred.await(ended), undefined))
+            }),
+          tell: ({ type }) => void (type === "abandon" && heard.push(type)),
+          stop: Effect.sync(() => {
+            heard.push("stop")
+            if (stops) end({ code: 0, signal: null })
+          }),
+          kill: Effect.sync(() => end(killed)),
+          ended: Deferred.await(ended)
+        }
+      })
+    const children = yield* makeChildren([0, 1, 2].map(taskOf), () => file, start)
+    const { text: _, ...place } = file
+    return {
+      children,
+      puppets,
+      /** The child of a number that was started last. */
+      last: (process: number): Puppet => {
+        const found = puppets.findLast((one) => one.process === process)
+        assert(found !== undefined)
+        return found
+      },
+      reload: Effect.suspend(() => {
+        const next = { ...place, text: "new" }
+        return children.reload(next, Effect.sync(() => void (file = next)))
+      })
+    }
+  })
+
+/** Waits until something is so, while other fibers run. */
+const until = (isSo: () => boolean): Effect.Effect<void> =>
+  Effect.suspend(() => isSo() ? Effect.void : Effect.andThen(Effect.yieldNow, until(isSo)))
+
+/** What the log says of the children. */
+const logged = (event: string) =>
+  records.filter((record) => record.event === event).map(({ fields }) => fields["process"])
+
+describe("a child that does not answer", () => {
+  test("is replaced, and its reload refused", () =>
+    Effect.gen(function*() {
+      const frozen = (process: number, earlier: number) => process === 2 && earlier === 0
+      const { children, last, puppets, reload } = yield* made((process, earlier) => ({
+        answers: () => !frozen(process, earlier)
+      }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      const refused = yield* Effect.forkChild(Effect.flip(reload))
+      yield* TestClock.adjust("1 minute")
+      assert.include((yield* Fiber.join(refused)).message, "Process 2 does not answer")
+      yield* until(() => puppets.length === 4)
+      assert.deepInclude(last(2), { process: 2, text: "old" })
+      assert.deepStrictEqual(logged("server_process_silent"), [2])
+      yield* reload
+      assert.deepStrictEqual(last(1).heard, ["ping", "ping", "build", "publish"])
+    }))
+
+  test("is replaced with the new configuration if it does not serve what it has prepared", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets, reload } = yield* made((process, earlier) => ({
+        answers: (question) => process !== 2 || earlier > 0 || question !== "publish"
+      }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      const reloaded = yield* Effect.forkChild(reload)
+      yield* TestClock.adjust("1 hour")
+      yield* Fiber.join(reloaded)
+      yield* until(() => puppets.length === 4)
+      assert.deepInclude(last(2), { process: 2, text: "new" })
+    }))
+
+  test("stays if it only prepares for too long, and all others drop the configuration", () =>
+    Effect.gen(function*() {
+      const { children, puppets, reload } = yield* made((process) => ({
+        answers: (question) => process !== 0 || question !== "build"
+      }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      const refused = yield* Effect.forkChild(Effect.flip(reload))
+      yield* TestClock.adjust("1 hour")
+      assert.include((yield* Fiber.join(refused)).message, "Process 0 does not answer")
+      for (const { heard } of puppets) assert.deepStrictEqual(heard, ["ping", "build", "abandon"])
+    }))
+
+  test("is started again during a reload if it has not finished its start", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets, reload } = yield* made((process, earlier) => ({
+        serves: process !== 2 || earlier !== 1
+      }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      last(2).end(killed)
+      yield* until(() => puppets.length === 4)
+      const reloaded = yield* Effect.forkChild(reload)
+      yield* TestClock.adjust("1 hour")
+      yield* Fiber.join(reloaded)
+      yield* until(() => puppets.length === 5)
+      assert.deepInclude(last(2), { process: 2, text: "new" })
+    }))
+
+  test("is ended if it does not stop in time", () =>
+    Effect.gen(function*() {
+      const { children, puppets } = yield* made((process) => ({ stops: process !== 1 }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      const stopped = yield* Effect.forkChild(children.stop(70_000))
+      yield* TestClock.adjust("69 seconds")
+      assert.deepStrictEqual(logged("server_process_silent"), [])
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(stopped)
+      assert.deepStrictEqual(logged("server_process_silent"), [1])
+    }))
+})
