@@ -86,8 +86,12 @@ const notStarted = (process: number, { code, signal }: Ended): CommandFailed =>
     message: code === null ? `The first start of process ${process} was ended by ${signal}.` : ""
   })
 
-const begun = Effect.fnUntraced(function*({ failing, file, running, start }: State, task: Task) {
+/** Starts a child, and waits until it serves or has ended. Starts none if the service stops. */
+const begun = Effect.fnUntraced(function*(state: State, task: Task) {
+  const { failing, file, running, start } = state
   const { process } = task
+  // The stop may have come during the wait for the permit, and it waits only for children that it has seen.
+  if (state.stopping) return undefined
   const since = yield* lifeMillis
   const child = yield* start(task, file())
   running.set(process, child)
@@ -108,9 +112,9 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
   const { process } = task
   const watched = loops.watch(`process_${process}`, { isVital: true })
   for (;;) {
-    if (state.stopping) return
     watched.begun(yield* lifeMillis)
     const child = yield* starts.withPermits(1)(begun(state, task))
+    if (child === undefined) return
     if (child.isReady()) yield* Deferred.succeed(first, undefined)
     const ended = yield* child.ended
     running.delete(process)

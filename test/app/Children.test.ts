@@ -110,6 +110,29 @@ const until = (isSo: () => boolean): Effect.Effect<void> =>
 const logged = (event: string) =>
   records.filter((record) => record.event === event).map(({ fields }) => fields["process"])
 
+describe("a child", () => {
+  test("is not started after the stop if its start had to wait for a reload", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets, reload } = yield* made((process) => ({
+        answers: (question) => process !== 1 || question !== "build",
+        stops: process !== 1
+      }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      const reloading = yield* Effect.forkChild(reload)
+      yield* until(() => last(1).heard.includes("build"))
+      last(2).end(killed)
+      yield* until(() => logged("server_process_ended").length === 1)
+      const stopped = yield* Effect.forkChild(children.stop(70_000))
+      yield* until(() => last(1).heard.includes("stop"))
+      yield* Fiber.interrupt(reloading)
+      last(1).end({ code: 0, signal: null })
+      yield* Fiber.join(stopped)
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(puppets, 3)
+    }))
+})
+
 describe("a child that does not answer", () => {
   test("is replaced, and its reload refused", () =>
     Effect.gen(function*() {
