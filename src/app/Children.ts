@@ -28,9 +28,9 @@ export interface Children {
   readonly failing: (life: number) => ReadonlyArray<string>
   /**
    * Starts the children. The child that migrates and makes the CA starts first. When it serves, one child for clients
-   * starts, and then all others start. If one of the first two cannot start, this fails with the exit code of that
-   * child. From then on, a child that ends has a successor, and every child is told what keeps the service from being
-   * ready.
+   * starts, and when this one serves, all others start. If one of the first two cannot start, this fails with the exit
+   * code of that child. From then on, a child that ends has a successor, and every child is told what keeps the service
+   * from being ready. This does not wait for the others: one of them may never serve.
    */
   readonly begin: Effect.Effect<void, CommandFailed, Loops | Scope.Scope>
   /** The text of a scrape. A child that does not answer in time is left out. */
@@ -131,11 +131,11 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
   }
 })
 
-/** Starts a child, and waits until it serves. */
+/** Starts a child, and keeps it running. The effect that this returns waits until the child serves. */
 const begin = Effect.fnUntraced(function*(state: State, task: Task) {
   const first = yield* Deferred.make<void>()
   yield* supervised("process_kept", keep(state, task, first))
-  yield* Effect.raceFirst(Deferred.await(first), Deferred.await(state.failed))
+  return Effect.raceFirst(Deferred.await(first), Deferred.await(state.failed))
 })
 
 /** A child that was asked a question, and its answer. The answer is `late` if it did not come in time. */
@@ -271,10 +271,12 @@ export const makeChildren = (
       failing,
       begin: Effect.gen(function*() {
         const [first, ...rest] = tasks.filter(({ process }) => process > 0)
-        for (const task of tasks.filter((task) => task.process === 0 || task === first)) yield* begin(state, task)
+        for (const task of tasks.filter((task) => task.process === 0 || task === first)) {
+          yield* yield* begin(state, task)
+        }
         state.hasStarted = true
-        yield* Effect.forEach(rest, (task) => begin(state, task), { concurrency: tasks.length, discard: true })
         yield* spread(state)
+        for (const task of rest) yield* begin(state, task)
       }),
       scrape: Effect.suspend(() =>
         Effect.map(

@@ -28,6 +28,8 @@ interface Puppet {
   readonly text: string | undefined
   /** What the parent has asked and told it, in this order. */
   readonly heard: Array<string>
+  /** What keeps the service from being ready, as the parent has told last. */
+  readonly failing: () => ReadonlyArray<string>
   readonly serve: () => void
   readonly end: (how: Ended) => void
 }
@@ -35,11 +37,14 @@ interface Puppet {
 /** How a child behaves. By default it serves at once, answers everything, and ends if it is asked to stop. */
 interface Behaviour {
   readonly serves?: boolean
+  /** How it ends at its start, if it does. */
+  readonly ends?: Ended
   /** Whether it answers a question. If not, it never does. */
   readonly answers?: (question: string) => boolean
   readonly stops?: boolean
 }
 
+const failed: Ended = { code: 1, signal: null }
 const killed: Ended = { code: null, signal: "SIGKILL" }
 
 /** Makes the children of numbers 0 to 2. `behaves` gets the number of a child, and how many the number had before it. */
@@ -50,14 +55,16 @@ const made = (behaves: (process: number, earlier: number) => Behaviour) =>
     const start: typeof startChild = ({ process }, { text }) =>
       Effect.sync(() => {
         const earlier = puppets.filter((one) => one.process === process).length
-        const { answers = () => true, serves = true, stops = true } = behaves(process, earlier)
+        const { answers = () => true, ends, serves = ends === undefined, stops = true } = behaves(process, earlier)
         const ready = Deferred.makeUnsafe<void>()
         const ended = Deferred.makeUnsafe<Ended>()
         const heard: Array<string> = []
         const serve = () => Deferred.doneUnsafe(ready, Exit.void)
         const end = (how: Ended) => Deferred.doneUnsafe(ended, Exit.succeed(how))
-        puppets.push({ process, text, heard, serve, end })
+        let failing: ReadonlyArray<string> = []
+        puppets.push({ process, text, heard, serve, end, failing: () => failing })
         if (serves) serve()
+        if (ends !== undefined) end(ends)
         const answerTo = (question: Question): Answer => {
           if (typeof question === "object") return { type: "built", id: 1, rebound: 0 }
           if (question === "ping") return { type: "pong", id: 1 }
@@ -75,7 +82,10 @@ const made = (behaves: (process: number, earlier: number) => Behaviour) =>
               const given = answers(word) ? Effect.succeed(answerTo(question)) : Effect.never
               return Effect.raceFirst(given, Effect.as(Deferred.await(ended), undefined))
             }),
-          tell: ({ type }) => void (type === "abandon" && heard.push(type)),
+          tell: (message) => {
+            if (message.type === "service") failing = message.failing
+            else heard.push(message.type)
+          },
           stop: Effect.sync(() => {
             heard.push("stop")
             if (stops) end({ code: 0, signal: null })
@@ -111,6 +121,18 @@ const logged = (event: string) =>
   records.filter((record) => record.event === event).map(({ fields }) => fields["process"])
 
 describe("a child", () => {
+  test("that never serves keeps nobody from reloading, and all others know of it", () =>
+    Effect.gen(function*() {
+      const { children, last, reload } = yield* made((process) => process === 2 ? { ends: failed } : {})
+      const begun = yield* Effect.forkChild(children.begin)
+      yield* TestClock.adjust("1 minute")
+      assert.isDefined(begun.pollUnsafe())
+      assert.deepStrictEqual(children.failing(60_000), ["process_2"])
+      for (const process of [0, 1]) assert.deepStrictEqual(last(process).failing(), ["process_2"])
+      yield* reload
+      for (const process of [0, 1]) assert.deepStrictEqual(last(process).heard, ["ping", "build", "publish"])
+    }))
+
   test("is not started after the stop if its start had to wait for a reload", () =>
     Effect.gen(function*() {
       const { children, last, puppets, reload } = yield* made((process) => ({
