@@ -112,10 +112,13 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
   const { process } = task
   const watched = loops.watch(`process_${process}`, { isVital: true })
   for (;;) {
-    watched.begun(yield* lifeMillis)
     const child = yield* starts.withPermits(1)(begun(state, task))
     if (child === undefined) return
-    if (child.isReady()) yield* Deferred.succeed(first, undefined)
+    if (child.isReady()) {
+      // Before this, the child does not answer. A start can take longer than a loop has to run to count as healthy.
+      watched.begun(yield* lifeMillis)
+      yield* Deferred.succeed(first, undefined)
+    }
     const ended = yield* child.ended
     running.delete(process)
     if (state.stopping) return

@@ -5,6 +5,7 @@ import type { Answer, ChildProcess, startChild } from "../../src/app/ChildProces
 import { makeChildren } from "../../src/app/Children.ts"
 import type { Task } from "../../src/app/ProcessMessage.ts"
 import type { Ended } from "../../src/engine/processes/Fork.ts"
+import { lifeMillis } from "../../src/engine/Time.ts"
 import type { ConfigFile } from "../../src/settings/Load.ts"
 import { useTests } from "../support/UseTests.ts"
 
@@ -131,6 +132,28 @@ describe("a child", () => {
       for (const process of [0, 1]) assert.deepStrictEqual(last(process).failing(), ["process_2"])
       yield* reload
       for (const process of [0, 1]) assert.deepStrictEqual(last(process).heard, ["ping", "build", "publish"])
+    }))
+
+  test("that keeps ending is not ready again before it serves", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets } = yield* made((process, earlier) => ({
+        serves: process !== 2 || earlier === 0
+      }))
+      yield* children.begin
+      const failing = () => Effect.map(lifeMillis, children.failing)
+      for (const count of [3, 4]) {
+        yield* until(() => puppets.length === count)
+        last(2).end(killed)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* until(() => puppets.length === 5)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* failing(), ["process_2"])
+      last(2).serve()
+      yield* until(() => logged("server_process_ready").length === 4)
+      assert.deepStrictEqual(yield* failing(), ["process_2"])
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* failing(), [])
     }))
 
   test("is not started after the stop if its start had to wait for a reload", () =>
