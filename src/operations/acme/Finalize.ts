@@ -200,7 +200,10 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
       undefined
   ) {
     const fault = yield* burntFault(csr.spki, caller.accountId)
-    return yield* fault === undefined ? notReady(yield* find(caller, id), profile, now) : new CsrRefused(fault)
+    if (fault !== undefined) return yield* new CsrRefused(fault)
+    // If the account was deleted, so was the order, and the caller gets the reason from the account.
+    const found = yield* Effect.catchTag(find(caller, id), "NotFound", () => Effect.undefined)
+    return yield* found === undefined ? new OrderNotReady({}) : notReady(found, profile, now)
   }
   const subject = { order_id: id, profile: profile.name }
   const ends = {
