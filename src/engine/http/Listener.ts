@@ -154,6 +154,13 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           if (!inFlight.come({ message, response, server, target })) cutPipeline(message.socket)
         })
       }
+      // This service is no proxy. Without this handler, the runtime would close the connection without an answer.
+      server.on("connect", (_message: Http.IncomingMessage, socket: Socket) => {
+        connections.headSeen(socket)
+        socket.on("error", () => {}) // the server no longer handles the errors of this socket
+        socket.resume()
+        refuse(socket, 400)
+      })
       server.on("tlsClientError", (error: Error, { remoteAddress }: TLSSocket) => {
         const isLate = error instanceof HandshakeLate
         const address = isLate ? error.address : remoteAddress

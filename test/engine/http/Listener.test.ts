@@ -764,7 +764,9 @@ describe("the connections of a listener", () => {
         get("http://user@a.example/health"),
         get("http://a.example:99x/health"),
         get("http://a.example\\b/health"),
-        "EHLO mail.example\r\n\r\n"
+        "EHLO mail.example\r\n\r\n",
+        "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n",
+        "CONNECT / HTTP/1.1\r\nHost: x\r\n\r\nmore"
       ]
       for (const request of odd) {
         const said = yield* exchange(port, request)
