@@ -1,5 +1,6 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
@@ -43,7 +44,8 @@ export interface Children {
   /**
    * Lets every child prepare to serve a file. If all of them can, runs `publish`, and then the children serve the file.
    * Otherwise nothing changes, and this fails with the first refusal. A child that does not answer is a refusal, and is
-   * ended and replaced. Returns how many listeners of a child have a new address.
+   * ended and replaced. A child that waits for its next start is not asked, and starts with the new file at once.
+   * Returns how many listeners of a child have a new address.
    */
   readonly reload: (next: ConfigFile, publish: Effect.Effect<void>) => Effect.Effect<number, CommandFailed>
   /** Asks every child to stop, and waits until all have ended. After so many milliseconds, ends those that are left. */
@@ -52,6 +54,7 @@ export interface Children {
 
 /** What the children of one run share. */
 interface State {
+  readonly tasks: ReadonlyArray<Task>
   readonly loops: Loops["Service"]
   /** The configuration file in force. */
   readonly file: () => ConfigFile
@@ -62,6 +65,8 @@ interface State {
    * A start takes one permit. A reload takes all permits, so that no child starts with the old file during the reload.
    */
   readonly starts: Semaphore.Semaphore
+  /** Releases the starts that wait, because a reload may have removed what made the earlier ones fail. */
+  readonly reloaded: Latch.Latch
   /** Fails with the reason why the service cannot start. */
   readonly failed: Deferred.Deferred<never, CommandFailed>
   hasStarted: boolean
@@ -130,7 +135,7 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
     const wait_ms = ended.code === 0 && child.isReady() ? 0 : watched.died(yield* lifeMillis) - 1000
     const { code, signal } = ended
     yield* emit("server_process_ended", { process, exit_code: code ?? undefined, signal: signal ?? undefined, wait_ms })
-    yield* Effect.sleep(wait_ms)
+    yield* Effect.raceFirst(Effect.sleep(wait_ms), state.reloaded.await)
   }
 })
 
@@ -185,7 +190,9 @@ const refusalIn = (asked: ReadonlyArray<Asked>): CommandFailed | undefined => {
     if (answer === "late") {
       return new CommandFailed({ code: 1, message: `Process ${process} does not answer. Reload once more.` })
     }
-    if (answer === undefined) return new CommandFailed({ code: 1, message: `Process ${process} ended meanwhile.` })
+    if (answer === undefined) {
+      return new CommandFailed({ code: 1, message: `Process ${process} ended during the reload. Reload once more.` })
+    }
     if (answer.type === "refused") {
       return new CommandFailed({ code: answer.code === 3 ? 3 : 1, message: answer.message })
     }
@@ -212,6 +219,10 @@ const reloadAll = Effect.fnUntraced(function*(state: State, next: ConfigFile, pu
   yield* publish
   // The others serve the file already. The successor of a child that does not answer serves it too.
   yield* endLate(yield* askAll(state, "publish", patienceMillis.reload))
+  for (const { process } of state.tasks) {
+    if (!built.some((one) => one.process === process)) yield* emit("server_process_unasked", { process })
+  }
+  yield* state.reloaded.release
   return Math.max(
     0,
     ...built.map(({ answer }) => answer !== "late" && answer?.type === "built" ? answer.rebound : 0)
@@ -260,12 +271,14 @@ export const makeChildren = (
       ...new Set([...loops.failing(life), ...[...running.values()].flatMap((child) => child.failing())])
     ]
     const state: State = {
+      tasks,
       loops,
       file,
       start,
       failing,
       running,
       starts: yield* Semaphore.make(tasks.length),
+      reloaded: yield* Latch.make(),
       failed: yield* Deferred.make<never, CommandFailed>(),
       hasStarted: false,
       stopping: false

@@ -113,9 +113,13 @@ const made = (behaves: (process: number, earlier: number) => Behaviour) =>
     }
   })
 
-/** Waits until something is so, while other fibers run. */
-const until = (isSo: () => boolean): Effect.Effect<void> =>
-  Effect.suspend(() => isSo() ? Effect.void : Effect.andThen(Effect.yieldNow, until(isSo)))
+/** Waits until something is so, while other fibers run. Fails if they have come to rest long ago. */
+const until = (isSo: () => boolean, turns = 10_000): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (isSo()) return Effect.void
+    assert.isAbove(turns, 0, `not so: ${isSo}`)
+    return Effect.andThen(Effect.yieldNow, until(isSo, turns - 1))
+  })
 
 /** What the log says of the children. */
 const logged = (event: string) =>
@@ -154,6 +158,35 @@ describe("a child", () => {
       assert.deepStrictEqual(yield* failing(), ["process_2"])
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(yield* failing(), [])
+    }))
+
+  test("that waits for its next start is started at once by a reload, which names it", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets, reload } = yield* made((process, earlier) =>
+        process === 2 && earlier < 4 ? { ends: failed } : {}
+      )
+      yield* children.begin
+      yield* TestClock.adjust("4 seconds") // after this, the wait is 7 seconds
+      yield* until(() => logged("server_process_ended").length === 4)
+      assert.deepStrictEqual(logged("server_process_unasked"), [])
+      yield* reload
+      yield* until(() => puppets.length === 7)
+      assert.deepInclude(last(2), { process: 2, text: "new" })
+      assert.deepStrictEqual(logged("server_process_unasked"), [2])
+      yield* reload
+      assert.deepStrictEqual(logged("server_process_unasked"), [2])
+    }))
+
+  test("that ends during a reload refuses it, with what to do", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets, reload } = yield* made(() => ({ answers: (question) => question !== "build" }))
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      const refused = yield* Effect.forkChild(Effect.flip(reload))
+      yield* until(() => last(0).heard.includes("build"))
+      for (const { end } of puppets) end(killed)
+      const { message } = yield* Fiber.join(refused)
+      assert.strictEqual(message, "Process 0 ended during the reload. Reload once more.")
     }))
 
   test("is not started after the stop if its start had to wait for a reload", () =>

@@ -46,6 +46,7 @@ export const events = {
   server_process_ready: info("process", "elapsed_ms"),
   server_process_ended: warn("process", "exit_code", "signal", "wait_ms"),
   server_process_silent: warn("process", "pid"),
+  server_process_unasked: warn("process"),
   server_shutdown_started: progress("signal"),
   server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
   profile_mounted: info("profile", "backend"),

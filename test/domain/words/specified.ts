@@ -185,6 +185,7 @@ export const own = words(`
   server_loop_failed
   server_loop_given_up
   server_process_silent
+  server_process_unasked
   server_proxy_untrusted
   tls_key_permissive
   tls_pair_renewal_announced

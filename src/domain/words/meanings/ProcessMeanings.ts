@@ -131,6 +131,11 @@ export const processMeanings = {
     "Find out whether something had stopped the process, such as SIGSTOP or a debugger; if not, report it to the authors of the service.",
     "operate/sizing.md"
   ],
+  server_process_unasked: [
+    "A reload has succeeded while this process did not run, so nobody knows yet whether the process can serve the new configuration; its next start begins at once.",
+    "Wait for `server_process_ready` of this process; if `server_process_ended` comes instead, correct what its `server_fatal_error` names, and reload once more.",
+    "operate/service.md"
+  ],
   server_shutdown_started: "The process has begun to end, and accepts no new connections.",
   server_shutdown_completed: "The process has answered its requests, has released its jobs, and ends.",
   profile_mounted: "A profile is served from now on.",
