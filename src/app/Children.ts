@@ -15,8 +15,9 @@ import { mergeScrapes } from "../engine/telemetry/MergedScrapes.ts"
 import { lifeMillis } from "../engine/Time.ts"
 import type { ConfigFile } from "../settings/Load.ts"
 import type { SignInState } from "../surfaces/cli/Welcome.ts"
-import type { Answer, ChildProcess } from "./ChildProcess.ts"
+import type { ChildProcess } from "./ChildProcess.ts"
 import { startChild } from "./ChildProcess.ts"
+import { answerMillis, askAll, end, endStarting, reloadAll } from "./ChildQuestions.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { SignIn, Task } from "./ProcessMessage.ts"
 
@@ -73,22 +74,24 @@ interface State {
   stopping: boolean
 }
 
-const answerMillis = 5000
-
-/** How long a reload waits for a child that is starting, and for each answer of a child that is well. */
-const patienceMillis = { start: 60_000, reload: 120_000 }
+/** How long a reload waits for children that are starting. */
+const startMillis = 60_000
 
 const betweenLooks = "1 second"
 const exitCodes = [1, 2, 3] as const
 
 /**
  * Returns the failure for a child that ended before the service had started. The child itself has printed the reason,
- * unless a signal ended it.
+ * unless a signal ended it or the system could not start it.
  */
-const notStarted = (process: number, { code, signal }: Ended): CommandFailed =>
+const notStarted = (process: number, { code, error, signal }: Ended): CommandFailed =>
   new CommandFailed({
     code: exitCodes.find((known) => known === code) ?? 1,
-    message: code === null ? `The first start of process ${process} was ended by ${signal}.` : ""
+    message: error !== undefined
+      ? `The system could not start process ${process} (${error}).`
+      : code === null
+      ? `The first start of process ${process} was ended by ${signal}.`
+      : ""
   })
 
 /** Starts a child, and waits until it serves or has ended. Starts none if the service stops. */
@@ -100,7 +103,10 @@ const begun = Effect.fnUntraced(function*(state: State, task: Task) {
   const since = yield* lifeMillis
   const child = yield* start(task, file())
   running.set(process, child)
-  yield* emit("server_process_started", { process, pid: child.pid, roles: rolesText(new Set(task.roles)) })
+  // A process that the system could not start has no process id, and its end has the reason.
+  if (child.pid !== undefined) {
+    yield* emit("server_process_started", { process, pid: child.pid, roles: rolesText(new Set(task.roles)) })
+  }
   yield* Effect.raceFirst(child.ready, child.ended)
   const life = yield* lifeMillis
   if (child.isReady()) yield* emit("server_process_ready", { process, elapsed_ms: life - since })
@@ -133,8 +139,14 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
     }
     // A child that somebody has stopped has not failed.
     const wait_ms = ended.code === 0 && child.isReady() ? 0 : watched.died(yield* lifeMillis) - 1000
-    const { code, signal } = ended
-    yield* emit("server_process_ended", { process, exit_code: code ?? undefined, signal: signal ?? undefined, wait_ms })
+    const { code, error, signal } = ended
+    yield* emit("server_process_ended", {
+      process,
+      exit_code: code ?? undefined,
+      signal: signal ?? undefined,
+      error,
+      wait_ms
+    })
     yield* Effect.raceFirst(Effect.sleep(wait_ms), state.reloaded.await)
   }
 })
@@ -144,89 +156,6 @@ const begin = Effect.fnUntraced(function*(state: State, task: Task) {
   const first = yield* Deferred.make<void>()
   yield* supervised("process_kept", keep(state, task, first))
   return Effect.raceFirst(Deferred.await(first), Deferred.await(state.failed))
-})
-
-/** A child that was asked a question, and its answer. The answer is `late` if it did not come in time. */
-interface Asked {
-  readonly process: number
-  readonly child: ChildProcess
-  readonly answer: Answer | "late"
-}
-
-/** Asks every child that serves, and waits so many milliseconds for the answers. */
-const askAll = ({ running }: State, question: Parameters<ChildProcess["ask"]>[0], millis: number) => {
-  const asked = [...running].filter(([, child]) => child.isReady())
-  return Effect.forEach(
-    asked,
-    ([process, child]) =>
-      Effect.map(
-        Effect.timeoutOption(child.ask(question), millis),
-        (answer): Asked => ({ process, child, answer: Option.getOrElse(answer, () => "late" as const) })
-      ),
-    { concurrency: Math.max(asked.length, 1) }
-  )
-}
-
-/** Ends a child that does not answer. It can be frozen, so only a signal that no process can ignore ends it. */
-const end = (process: number, { kill, pid }: ChildProcess) =>
-  Effect.andThen(emit("server_process_silent", { process, pid }), kill)
-
-/** Ends the children whose answers are late. */
-const endLate = (asked: ReadonlyArray<Asked>) =>
-  Effect.forEach(asked.filter(({ answer }) => answer === "late"), ({ child, process }) => end(process, child), {
-    discard: true
-  })
-
-/** Ends the children that do not serve yet. */
-const endStarting = ({ running }: State) =>
-  Effect.suspend(() =>
-    Effect.forEach([...running].filter(([, child]) => !child.isReady()), ([process, child]) => end(process, child), {
-      discard: true
-    })
-  )
-
-const refusalIn = (asked: ReadonlyArray<Asked>): CommandFailed | undefined => {
-  for (const { answer, process } of asked) {
-    if (answer === "late") {
-      return new CommandFailed({ code: 1, message: `Process ${process} does not answer. Reload once more.` })
-    }
-    if (answer === undefined) {
-      return new CommandFailed({ code: 1, message: `Process ${process} ended during the reload. Reload once more.` })
-    }
-    if (answer.type === "refused") {
-      return new CommandFailed({ code: answer.code === 3 ? 3 : 1, message: answer.message })
-    }
-  }
-  return undefined
-}
-
-/**
- * Lets every child prepare to serve a file, runs `publish`, and lets the children serve the file. Each step has a time
- * limit, because no child starts meanwhile.
- */
-const reloadAll = Effect.fnUntraced(function*(state: State, next: ConfigFile, publish: Effect.Effect<void>) {
-  // A child that is well may need long to build, so whether a child is well is a question of its own.
-  const alive = yield* askAll(state, "ping", answerMillis)
-  yield* endLate(alive)
-  const silent = refusalIn(alive)
-  if (silent !== undefined) return yield* silent
-  const built = yield* askAll(state, { build: next }, patienceMillis.reload)
-  const refusal = refusalIn(built)
-  if (refusal !== undefined) {
-    for (const child of state.running.values()) child.tell({ type: "abandon" })
-    return yield* refusal
-  }
-  yield* publish
-  // The others serve the file already. The successor of a child that does not answer serves it too.
-  yield* endLate(yield* askAll(state, "publish", patienceMillis.reload))
-  for (const { process } of state.tasks) {
-    if (!built.some((one) => one.process === process)) yield* emit("server_process_unasked", { process })
-  }
-  yield* state.reloaded.release
-  return Math.max(
-    0,
-    ...built.map(({ answer }) => answer !== "late" && answer?.type === "built" ? answer.rebound : 0)
-  )
 })
 
 /** Returns a state that a child has told. */
@@ -296,7 +225,7 @@ export const makeChildren = (
       }),
       scrape: Effect.suspend(() =>
         Effect.map(
-          askAll(state, "scrape", answerMillis),
+          askAll(running, "scrape", answerMillis),
           (asked) =>
             mergeScrapes(
               asked.flatMap(({ answer }) => answer !== "late" && answer?.type === "scraped" ? [answer.text] : [])
@@ -317,8 +246,10 @@ export const makeChildren = (
       reload: (next, publish) =>
         // A child that hangs in its start would keep its permit, and so the reload, for ever.
         Effect.raceFirst(
-          state.starts.withPermits(tasks.length)(reloadAll(state, next, publish)),
-          Effect.andThen(Effect.delay(endStarting(state), patienceMillis.start), Effect.never)
+          state.starts.withPermits(tasks.length)(
+            Effect.tap(reloadAll(state, next, publish), () => state.reloaded.release)
+          ),
+          Effect.andThen(Effect.delay(endStarting(running), startMillis), Effect.never)
         ),
       stop: (millis) =>
         Effect.suspend(() => {

@@ -72,7 +72,7 @@ const made = (behaves: (process: number, earlier: number) => Behaviour) =>
           return { type: "published", id: 1 }
         }
         return {
-          pid: puppets.length,
+          pid: ends?.error === undefined ? puppets.length : undefined,
           isReady: () => Deferred.isDoneUnsafe(ready),
           ready: Deferred.await(ready),
           failing: () => [],
@@ -187,6 +187,30 @@ describe("a child", () => {
       for (const { end } of puppets) end(killed)
       const { message } = yield* Fiber.join(refused)
       assert.strictEqual(message, "Process 0 ended during the reload. Reload once more.")
+    }))
+
+  test("that the system cannot start is logged with the reason, and not as started", () =>
+    Effect.gen(function*() {
+      const { children, last, puppets } = yield* made((process, earlier) =>
+        process === 2 && earlier === 1 ? { ends: { code: null, signal: null, error: "EAGAIN" } } : {}
+      )
+      yield* children.begin
+      yield* until(() => puppets.length === 3)
+      last(2).end(killed)
+      yield* until(() => puppets.length === 4)
+      yield* TestClock.adjust("1 second")
+      yield* until(() => logged("server_process_ready").length === 4)
+      assert.deepStrictEqual(logged("server_process_started"), [0, 1, 2, 2])
+      const ends = records.filter(({ event }) => event === "server_process_ended").map(({ fields }) => fields["error"])
+      assert.deepStrictEqual(ends, [undefined, "EAGAIN"])
+    }))
+
+  test("that the system cannot start at first ends the service with the reason", () =>
+    Effect.gen(function*() {
+      const ends = { code: null, signal: null, error: "EMFILE" }
+      const { children } = yield* made(() => ({ ends }))
+      const { message } = yield* Effect.flip(children.begin)
+      assert.strictEqual(message, "The system could not start process 0 (EMFILE).")
     }))
 
   test("is not started after the stop if its start had to wait for a reload", () =>

@@ -44,7 +44,7 @@ export const events = {
   server_processes_exceed_cores: advisory("processes", "cores", "connections"),
   server_process_started: progress("process", "pid", "roles"),
   server_process_ready: info("process", "elapsed_ms"),
-  server_process_ended: warn("process", "exit_code", "signal", "wait_ms"),
+  server_process_ended: warn("process", "exit_code", "signal", "error", "wait_ms"),
   server_process_silent: warn("process", "pid"),
   server_process_unasked: warn("process"),
   server_shutdown_started: progress("signal"),

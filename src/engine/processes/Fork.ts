@@ -1,10 +1,12 @@
 import cluster from "node:cluster"
 import { childVariable, stopMessage } from "./ChildVariable.ts"
 
-/** How a process ended: its exit code, or the signal that ended it. */
+/** How a process ended: its exit code, or the signal that ended it, or the error because of which it never began. */
 export interface Ended {
   readonly code: number | null
   readonly signal: string | null
+  /** The system's error code if the process could not be started, such as `EAGAIN`. */
+  readonly error?: string
 }
 
 /** The functions that a parent passes to {@link fork}. They are called with the news of the child. */
@@ -38,8 +40,8 @@ export const fork = ({ ended, message }: Heard): Forked => {
   worker.on("message", message)
   worker.once("exit", (code, signal) => ended({ code, signal }))
   // A child that was started reports its end by `exit`.
-  worker.on("error", () => {
-    if (worker.process.pid === undefined) ended({ code: 1, signal: null })
+  worker.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (worker.process.pid === undefined) ended({ code: null, signal: null, error: code ?? message })
   })
   const send = (message: object): void => {
     if (worker.isConnected()) worker.send(message, () => {})

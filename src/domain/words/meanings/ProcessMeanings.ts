@@ -122,8 +122,8 @@ export const processMeanings = {
   server_process_started: "The parent has started a process.",
   server_process_ready: "A process that the parent has started serves now.",
   server_process_ended: [
-    "A process has ended, and the parent starts another one after the wait in the record.",
-    "Look for `server_fatal_error` in the log of that process; if a signal ended it, find out in the log of the host who sent the signal.",
+    "A process has ended or could not be started, and the parent starts another one after the wait in the record.",
+    "Look for `server_fatal_error` in the log of that process; if a signal ended it, find out in the log of the host who sent the signal; an `error` is why the system could not start it, such as EMFILE or EAGAIN at a limit of files or processes.",
     "operate/runbooks/process-gone.md"
   ],
   server_process_silent: [
