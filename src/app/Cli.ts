@@ -8,6 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { noted } from "../engine/sql/Unreadable.ts"
 import { escapedLines } from "../surfaces/cli/Escaped.ts"
@@ -107,6 +108,9 @@ const interpreted = Effect.fnUntraced(function*(among: Among) {
   yield* Effect.provide(runWords(process.version, rest, among), silent)
 })
 
+/** Returns whether a command line with this first word runs the service. */
+const serves = (word: string | undefined): boolean => word === undefined || word === "serve"
+
 const graceMs = 2000
 const signalled = { SIGINT: 130, SIGTERM: 143 } as const
 
@@ -115,7 +119,7 @@ const signalled = { SIGINT: 130, SIGTERM: 143 } as const
  * command ends with the process. A command that handles signals itself, as `serve` always does, ends in its own way.
  */
 const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, never, R>) =>
-  word === undefined || word === "serve" ? self : Effect.gen(function*() {
+  serves(word) ? self : Effect.gen(function*() {
     const host = yield* Host
     const { stopSignal } = host.process
     let listens = false
@@ -153,11 +157,14 @@ const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
 
 /**
  * Returns the exit code of a successful command. Fails if the output did not arrive, unless the reader stopped reading.
+ * A service does not wait long for the reader of its log, which may hang: the service has been told to stop.
  */
-const printed = (json: boolean): Effect.Effect<number, never, Host> =>
+const printed = ({ asks, json, rest }: Globals["Service"]): Effect.Effect<number, never, Host> =>
   Effect.flatMap(Host, ({ stdout }) =>
     Effect.flatMap(
-      stdout.flushed,
+      asks === undefined && serves(rest[0])
+        ? Effect.map(Effect.timeoutOption(stdout.flushed, graceMs), Option.getOrUndefined)
+        : stdout.flushed,
       (lost) =>
         lost === undefined || lost === "EPIPE"
           ? Effect.succeed(0)
@@ -173,7 +180,7 @@ export const run = (
     onFailure: (fault) => report(argv.includes("--json"), 2, fault),
     onSuccess: (globals) =>
       telling(printedThere(interpreted(among))).pipe(
-        Effect.andThen(printed(globals.json)),
+        Effect.andThen(printed(globals)),
         Effect.catch(({ code, message }) => report(globals.json, code, message)),
         Effect.catchDefect((defect) => report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),
         Effect.provide(services(globals)),

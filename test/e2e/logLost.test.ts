@@ -11,6 +11,34 @@ import { runtime } from "../support/Server.ts"
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 
+describe("a log that nobody reads", () => {
+  beforeAll(builtServer)
+
+  it("does not keep the process from ending", async () => {
+    const directory = freshDirectory()
+    const [acme, metrics] = [await freePort(), await freePort()]
+    // At this level every query of the database has a record, so that a few requests fill the pipe.
+    writeFileSync(
+      join(directory, "config.toml"),
+      `[server]\nbind_address = "127.0.0.1:${acme}"\nbase_url = "http://127.0.0.1:${acme}"\ntls.enabled = false
+[metrics]\nenabled = true\nbind_address = "127.0.0.1:${metrics}"\n[logging]\nfilter = "debug"\n[profiles.default]\n`
+    )
+    // The parent never reads from the pipe.
+    const child = spawn(runtime, [program, "serve"], { cwd: directory, stdio: ["ignore", "pipe", "ignore"] })
+    const ended = once(child, "exit")
+    try {
+      await vi.waitFor(() => fetch(`http://127.0.0.1:${acme}/ready`), { timeout: 30_000, interval: 100 })
+      for (let count = 0; count < 3000; count++) {
+        await (await fetch(`http://127.0.0.1:${acme}/profile/default/directory`)).text()
+      }
+      child.kill("SIGTERM")
+      assert.deepStrictEqual(await ended, [0, null])
+    } finally {
+      child.kill("SIGKILL")
+    }
+  })
+})
+
 describe("a log on a full device", () => {
   beforeAll(builtServer)
 
