@@ -1,4 +1,5 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -7,6 +8,7 @@ import { createInterface } from "node:readline"
 import { childVariable } from "../engine/processes/ChildVariable.ts"
 import type { Parent } from "../engine/processes/OwnParent.ts"
 import { run } from "./Cli.ts"
+import { messageOf } from "./CommandFailed.ts"
 import type { Installed, Pipe } from "./Host.ts"
 import { Host } from "./Host.ts"
 
@@ -186,6 +188,8 @@ const host = (installed: Installed): Layer.Layer<Host> =>
 export const start = (installed: Installed): void => {
   const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(installed), NodeServices.layer))
   Effect.runFork(program).addObserver((exit) => {
-    process.exit(Exit.isSuccess(exit) ? exit.value : 1)
+    if (Exit.isSuccess(exit)) process.exit(exit.value)
+    // A command reports its own failures. This one came before the command began.
+    process.stderr.write(`${messageOf(Cause.squash(exit.cause))}\n`, () => process.exit(1))
   })
 }

@@ -230,10 +230,13 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     const broken = Effect.flip(Effect.sandbox(Effect.raceFirst(process.uncaught, givenUp)))
     const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
     const begun = yield* currentMillis
-    yield* supervised(
-      "reload_refused",
-      Effect.forever(Effect.andThen(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
-    )
+    // A child ignores SIGHUP. A signal that came long ago would be taken for one that came during the shutdown.
+    if (run.child === undefined) {
+      yield* supervised(
+        "reload_refused",
+        Effect.forever(Effect.andThen(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
+      )
+    }
     yield* emit("server_shutdown_started", {
       signal: !Cause.isCause(ended) ? ended : Cause.hasFails(ended) ? "loop_given_up" : "uncaughtException"
     })

@@ -298,10 +298,14 @@ describe.each(isFull ? ["dist", "source"] as const : ["dist"] as const)("several
   it("finish their requests and end on the stop signal", async () => {
     const children = [0, 1, 2].map((number) => pidOf(server, number))
     const before = server.records().length
+    // The children ignore this signal, which a group of processes gets as a whole.
+    for (const child of children) process.kill(child, "SIGHUP")
     assert.deepStrictEqual(await server.stop(), { code: 0, signal: null })
     for (const child of children) assert.throws(() => process.kill(child, 0), /ESRCH/)
     const ended = server.records().slice(before).filter(({ fields }) => fields["event"] === "server_shutdown_completed")
     assert.deepStrictEqual(ended.map(({ fields }) => fields["requests_cut"]), [0, 0, 0])
+    const ignored = server.records().filter(({ fields }) => fields["event"] === "server_reload_supervisor_gone")
+    assert.isEmpty(ignored)
   })
 })
 
@@ -381,6 +385,12 @@ describe("the first start of several processes", () => {
     } finally {
       assert.strictEqual(await terminal.interrupt(), 0)
     }
+  })
+
+  it("is refused to a process that has the variable of a child, but no parent", async () => {
+    const { code, stderr } = await runToEnd(["serve"], { env: { SERVICE_CHILD_PROCESS: "1" } })
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /^The variable SERVICE_CHILD_PROCESS is only for [^\n]*\n$/)
   })
 
   it("is refused on SQLite and for an invalid number of processes", async () => {

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import cluster from "node:cluster"
-import { isStop } from "./ChildVariable.ts"
+import { childVariable, isStop } from "./ChildVariable.ts"
 
 /** The process that has started this one as its child. */
 export interface Parent {
@@ -19,7 +19,11 @@ export interface Parent {
 /** The parent of this process. Dies if this process is not a child of {@link fork}. */
 export const ownParent: Effect.Effect<Parent> = Effect.gen(function*() {
   const { worker } = cluster
-  if (worker === undefined) return yield* Effect.die(new Error("this process has no parent to serve for"))
+  if (worker === undefined) {
+    const message =
+      `The variable ${childVariable} is only for processes that the service itself starts. Remove it from the environment.`
+    return yield* Effect.die(new Error(message))
+  }
   const messages = yield* Queue.unbounded<unknown>()
   let stop: (() => void) | undefined
   worker.on("message", (message: unknown) => {
