@@ -336,7 +336,8 @@ describe("src", () => {
       "app/commands/ServeCommand.ts",
       "engine/net/SyslogTls.ts",
       "engine/queue/Waits.ts",
-      "engine/sql/Sqlite.ts"
+      "engine/sql/Sqlite.ts",
+      "engine/sql/SqliteFiles.ts"
     ])
   })
 

@@ -13,7 +13,7 @@ import { causeOf, withRemedy } from "./Remedies.ts"
 import { noConnection, SqlError } from "./SqlError.ts"
 import type { SqliteOptions } from "./SqliteConnection.ts"
 import { connect } from "./SqliteConnection.ts"
-import { identityOf, makeWalFile, replaced, unwritten } from "./SqliteFiles.ts"
+import { guardFiles, makeWalFile } from "./SqliteFiles.ts"
 import { synced } from "./Synced.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
@@ -97,16 +97,23 @@ const make = (options: SqliteOptions) =>
         yield* connection.executeRaw(`PRAGMA ${pragma}`, [])
       }
     }
-    const wal = isGrouped ? yield* makeWalFile(`${path}-wal`, opened.dataVersion) : undefined
-    const commits = wal?.commits
-    const identity = identityOf(path)
+    // The engine opens the files beside a new main file only at the first read.
+    yield* whileBusy(connection.executeRaw("PRAGMA schema_version", []))
+    const commits = isGrouped ? yield* makeWalFile(`${path}-wal`, opened.dataVersion) : undefined
     const uncopied = yield* Deferred.make<Error>()
     const gate = makeGate(acquire_timeout_ms)
     const beside = readers > 0 && path !== ":memory:"
       ? yield* makeReaders({ path, readers, acquire_timeout_ms })
       : undefined
     const alone: Driver["exclusive"] = (use) => Effect.uninterruptible(gate.pass(use(connection)))
-    const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
+    const files = yield* guardFiles({
+      path,
+      copy: alone(({ execute }) => execute("PRAGMA wal_checkpoint(FULL)", [])),
+      abandon: opened.abandon,
+      unwritten: Effect.raceFirst(commits?.failed ?? Effect.never, Deferred.await(uncopied))
+    })
+    const begin: Driver["begin"] = (connection) =>
+      Effect.andThen(files.unmoved, whileBusy(connection.executeRaw("BEGIN IMMEDIATE", [])))
     let committed = 0
     let grown: (() => void) | undefined
     const commit: Driver["commit"] = () =>
@@ -138,13 +145,7 @@ const make = (options: SqliteOptions) =>
       begin,
       commit,
       listen: undefined,
-      lost: path === ":memory:"
-        ? undefined
-        : Effect.raceAllFirst([
-          replaced(path, () => identity),
-          replaced(`${path}-wal`, () => wal?.identity()),
-          Effect.map(Effect.raceFirst(commits?.failed ?? Effect.never, Deferred.await(uncopied)), unwritten(path))
-        ]),
+      lost: path === ":memory:" ? undefined : files.lost,
       commits,
       upkeep: isGrouped
         ? Effect.acquireUseRelease(
