@@ -221,18 +221,20 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
   })
 
   /**
-   * Reads the oldest row of some shares of every group, or of some groups if there are many. So a group is found however
-   * many shares another group has.
+   * Reads the oldest row of some shares of every group that may have another slot, or of some of these groups if there
+   * are many. So a group is found however many shares another group has. `isCut` means that there are more shares.
    */
-  const window = Effect.fnUntraced(function*(kind: string, { groups, heads }: Source) {
+  const window = Effect.fnUntraced(function*(kind: string, room: Room, { groups, heads }: Source) {
     const has = heldOf(kind)
     const all = (yield* groups(kind)).toSorted()
-    const first = Math.max(all.findIndex((group) => group >= has.nextGroup), 0)
-    const some = [...all.slice(first), ...all.slice(0, first)].slice(0, mostGroups)
-    has.nextGroup = [...all.slice(first), ...all.slice(0, first)][mostGroups] ?? ""
-    const limit = Math.ceil(mostShares / Math.max(some.length, 1))
     for (const group of has.nextShares.keys()) if (!all.includes(group)) has.nextShares.delete(group)
-    return (yield* Effect.forEach(
+    const open = all.filter((group) => (has.groups.get(group) ?? 0) < room.group)
+    const first = Math.max(open.findIndex((group) => group >= has.nextGroup), 0)
+    const inTurn = [...open.slice(first), ...open.slice(0, first)]
+    const some = inTurn.slice(0, mostGroups)
+    has.nextGroup = inTurn[mostGroups] ?? ""
+    const limit = Math.ceil(mostShares / Math.max(some.length, 1))
+    const found = yield* Effect.forEach(
       some,
       (group) =>
         Effect.map(heads({ kind, group, from: has.nextShares.get(group), limit: limit + 1 }), (found) => {
@@ -241,7 +243,9 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
           else has.nextShares.set(group, next.share)
           return found.slice(0, limit)
         })
-    )).flat()
+    )
+    const isCut = inTurn.length > mostGroups || some.some((group) => has.nextShares.has(group))
+    return { shares: found.flat(), isCut }
   })
 
   /**
@@ -263,15 +267,17 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
       if (free <= 0) return
       const oldest = yield* source.due({ kind, limit: mostRows })
       const isWhole = oldest.length < mostRows
-      const others = isWhole ? [] : (yield* window(kind, source)).filter(({ runAt }) => runAt <= now)
+      const { isCut, shares } = isWhole ? { isCut: false, shares: [] } : yield* window(kind, room, source)
       const heads = new Map<string, Head>()
-      for (const one of [...oldest, ...others]) if (!heads.has(one.share)) heads.set(one.share, one)
+      for (const one of [...oldest, ...shares]) {
+        if (one.runAt <= now && !heads.has(one.share)) heads.set(one.share, one)
+      }
       const chosen = choose([...heads.values()], has, { ...room, free })
       const claimed = chosen.length === 0 ? [] : yield* source.claimThese(chosen.map(({ id }) => id))
       take(all, claimed)
       if (claimed.length > 0) continue
       looks++
-      if (!isWhole) continue
+      if (isCut) continue
       has.isCrowded = oldest.length > 0
       return
     }

@@ -301,6 +301,23 @@ describe("the slots of a runner", () => {
         }
       }))
 
+    it.effect("are looked for once in a pass if the only profile may have no more", () =>
+      Effect.gen(function*() {
+        const slots = Slots.make(roomOf)
+        const { source } = table([...accounts(1500, 1)])
+        yield* filled(slots, source(9), ["signer_issue"], 8, 9)
+        const asked: Array<string> = []
+        const reading = source(9)
+        const counted: Partial<Source> = {
+          ...reading,
+          due: (of) => Effect.suspend(() => (asked.push("due"), (reading.due ?? nothing.due)(of))),
+          groups: (of) => Effect.suspend(() => (asked.push("groups"), (reading.groups ?? nothing.groups)(of))),
+          heads: (of) => Effect.suspend(() => (asked.push("heads"), (reading.heads ?? nothing.heads)(of)))
+        }
+        const { begun } = yield* filled(slots, counted, ["signer_issue"], 8, 9)
+        assert.deepStrictEqual([begun, asked], [[], ["due", "groups"]])
+      }))
+
     it.effect("are all seen even if rows that are not due are many more than the due ones", () =>
       Effect.gen(function*() {
         const slots = Slots.make(roomOf)
