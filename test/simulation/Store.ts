@@ -1,6 +1,7 @@
 import Engine from "better-sqlite3"
 import type { Scope } from "effect"
 import { Context, Effect, Exit, Layer } from "effect"
+import type { Sync } from "../../src/engine/sql/CommitSync.ts"
 import { makeCommitSync } from "../../src/engine/sql/CommitSync.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
@@ -153,14 +154,15 @@ export const openStore = (
         next()
       })
       let own = 0
+      const syncOfDisk: Sync = (ended) => {
+        const upTo = disk.commits
+        sync(process, () => {
+          disk.synced(upTo)
+          ended(null)
+        })
+      }
       const commits = synchronous !== "grouped" ? undefined : makeCommitSync({
-        sync: (ended) => {
-          const upTo = disk.commits
-          sync(process, () => {
-            disk.synced(upTo)
-            ended(null)
-          })
-        },
+        syncs: [syncOfDisk, syncOfDisk],
         othersCommits: () => commitsOfAll - own,
         slow: () => Effect.void
       })

@@ -22,40 +22,48 @@ interface Waiter {
   readonly resume: (result: Effect.Effect<void, SqlError>) => void
 }
 
+/** Writes everything that was committed so far to the disk, and calls back. Runs once at a time. */
+export type Sync = (ended: (failure: Error | null) => void) => void
+
 /**
- * Makes one sync cover the commits of many callers. One sync runs at a time. A commit that is made in the meantime
- * waits for the next sync, which begins as soon as the first one ends.
+ * Makes one sync cover the commits of many callers. As many syncs run at a time as there are functions in `syncs`. A
+ * sync begins with the first commit that no running sync covers. If it had to wait for the end of another sync, a commit
+ * would wait for half of that one too, on average. A commit waits only if all syncs are running.
  *
  * A failed sync is final: the system may have dropped the data that it could not write, and a later sync would succeed
  * without these data. So from then on every caller gets the failure.
  *
- * `sync` writes everything that was committed so far to the disk, and calls back. `othersCommits` returns a value that
- * changes when another connection has committed. `slow` gets the milliseconds of each sync, and reports a sync that
- * took too long.
+ * `othersCommits` returns a value that changes when another connection has committed. `slow` gets the milliseconds of
+ * each sync, and reports a sync that took too long.
  */
 export const makeCommitSync = (options: {
-  readonly sync: (ended: (failure: Error | null) => void) => void
+  readonly syncs: ReadonlyArray<Sync>
   readonly othersCommits: () => unknown
   readonly slow: (elapsed: number) => Effect.Effect<void>
 }): CommitSync => {
   // Commit 1 stands for everything that the database contains at startup. A killed process may have left it unsynced.
   let last = 1
+  let begun = 0 // the last commit that is covered by a sync which has begun
   let synced = 0
   let others: unknown
-  let isRunning = false
   let failure: Error | undefined
+  const idle = [...options.syncs]
   const waiting = new Set<Waiter>()
   const told = new Set<(reason: Error) => void>()
 
   const fail = () => new SqlError({ cause: failure, message: "the sync failed" })
 
-  const begin = () => {
-    isRunning = true
+  /** Begins a sync, unless one that has begun covers the commit, or all are running. */
+  const begin = (needed: number) => {
+    const sync = needed > begun ? idle.pop() : undefined
+    if (sync === undefined) return
     const commit = last
+    begun = commit
     const begunAt = performance.now()
-    options.sync((failed) => {
-      isRunning = false
-      if (failed === null) synced = commit
+    sync((failed) => {
+      idle.push(sync)
+      if (failure !== undefined) return
+      if (failed === null) synced = Math.max(synced, commit)
       else failure = failed
       let result: Effect.Effect<void, SqlError> = options.slow(performance.now() - begunAt)
       for (const one of waiting) {
@@ -65,8 +73,7 @@ export const makeCommitSync = (options: {
         result = Effect.void // only one of the waiters reports a slow sync
       }
       if (failure !== undefined) { for (const tell of told) tell(failure) }
-      // A waiter that was resumed may have begun the next sync already.
-      else if (waiting.size > 0 && !isRunning) begin()
+      else for (const one of waiting) begin(one.commit)
     })
   }
 
@@ -77,7 +84,7 @@ export const makeCommitSync = (options: {
       return Effect.callback<void, SqlError>((resume) => {
         const one: Waiter = { commit, resume }
         waiting.add(one)
-        if (!isRunning) begin()
+        begin(commit)
         return Effect.sync(() => void waiting.delete(one))
       })
     })

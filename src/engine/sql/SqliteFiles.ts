@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
+import type { Sync } from "./CommitSync.ts"
 import { makeCommitSync } from "./CommitSync.ts"
 import { slow, slowAfterMillis } from "./Database.ts"
 import type { Row } from "./Driver.ts"
@@ -131,23 +132,24 @@ export const guardFiles = (options: {
     }
   })
 
+/** How many syncs of the write-ahead file run at a time. Each occupies one of the four threads of the runtime. */
+const syncsAtOnce = 2
+
 /**
  * Makes the syncs of the write-ahead file in the threads of the runtime. The connection has opened the file before. It
- * has no locks that closing it could release.
+ * has no locks that closing it could release. Syncs that run at the same time have a descriptor each, because the system
+ * reports a failed write once for each of them. With a single descriptor, only one of two syncs would fail.
  */
-export const makeWalFile = (path: string, othersCommits: () => unknown) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.try({
-        try: () => Fs.openSync(path, "r"),
-        catch: (cause) => new SqlError({ cause, message: "cannot open the write-ahead file" })
-      }),
-      (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
-    ),
-    (descriptor) =>
-      makeCommitSync({
-        sync: (ended) => Fs.fdatasync(descriptor, ended),
-        othersCommits,
-        slow: (elapsed) => elapsed < slowAfterMillis ? Effect.void : slow("sync", elapsed)
-      })
-  )
+export const makeWalFile = (path: string, othersCommits: () => unknown) => {
+  const open = Effect.try({
+    try: () => Fs.openSync(path, "r"),
+    catch: (cause) => new SqlError({ cause, message: "cannot open the write-ahead file" })
+  })
+  const opened = Effect.acquireRelease(open, (descriptor) => Effect.sync(() => Fs.closeSync(descriptor)))
+  return Effect.map(Effect.replicateEffect(opened, syncsAtOnce), (descriptors) =>
+    makeCommitSync({
+      syncs: descriptors.map((descriptor): Sync => (ended) => Fs.fdatasync(descriptor, ended)),
+      othersCommits,
+      slow: (elapsed) => elapsed < slowAfterMillis ? Effect.void : slow("sync", elapsed)
+    }))
+}

@@ -157,7 +157,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
           const sharing = {
             ...driver,
             commits: makeCommitSync({
-              sync: (ended) => ended(null),
+              syncs: [(ended) => ended(null)],
               othersCommits: () => 0,
               slow: () => Effect.void
             })
