@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import CountReporter from "./support/CountReporter.ts"
 import { isFull } from "./support/Full.ts"
+import { unnamed } from "./support/GateOnly.ts"
 import LongestFirst from "./support/LongestFirst.ts"
 
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
@@ -12,12 +13,16 @@ const store = ["migrations.test.ts", "{engine/sql,engine/queue,services/nonce,st
 /** The files that start programs. */
 const processes = ["{gate,packaging,units}.test.ts", "{docs,e2e,simulation,support}/**/*.test.ts"]
 
-const project = (name: string, files: { readonly include: Array<string>; readonly exclude?: Array<string> }) => ({
+/** The files that this run leaves out. */
+const leftOut = isFull ? [] : unnamed(process.argv.slice(2))
+
+const project = (name: string, files: { readonly include: Array<string>; readonly exclude: Array<string> }) => ({
   root: import.meta.dirname,
   cacheDir: "../node_modules/.vite",
   test: {
     name,
-    ...files,
+    include: files.include,
+    exclude: [...files.exclude, ...leftOut],
     setupFiles: [support("setup.ts")],
     provide: { everyDatabase: isFull || name === "store" },
     // Only a test that hangs reaches these limits. The time of a test depends on the load of the machine, and on
@@ -32,8 +37,8 @@ export default defineConfig({
   cacheDir: "../node_modules/.vite",
   test: {
     projects: [
-      project("process", { include: processes }),
-      project("store", { include: store }),
+      project("process", { include: processes, exclude: [] }),
+      project("store", { include: store, exclude: [] }),
       project("unit", { include: ["**/*.test.ts"], exclude: [...processes, ...store] })
     ],
     passWithNoTests: false,

@@ -4,7 +4,6 @@ import { join, resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { Compared } from "../../tools/bench/Compare.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import { writePebbleFiles } from "../support/PebbleFiles.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
@@ -28,7 +27,7 @@ const compare = (content: string) => {
   })
 }
 
-describe.runIf(isFull)("the comparison with a server that runs already", () => {
+describe("the comparison with a server that runs already", () => {
   let server: Server
   let peer: { readonly [key: string]: string | number }
   const ports = { dns: 0, http: 0 }

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "vitest"
 import { benchmarked, isBenchmark, isOfOperators, written } from "../support/DocumentPrograms.ts"
-import { isFull } from "../support/Full.ts"
 import { isInstalled } from "../support/Installed.ts"
 
 /* The documented benchmarks of the acts of clients. */
@@ -9,7 +8,7 @@ import { isInstalled } from "../support/Installed.ts"
 const neededBy = (command: string): "pebble" | "strace" | undefined =>
   /--(?:peers|relay)\b/.test(command) ? "pebble" : /--slow-disk\b/.test(command) ? "strace" : undefined
 
-describe.runIf(isFull)("programs that take a long time", () => {
+describe("programs that take a long time", () => {
   const run = benchmarked()
 
   it.each(written((command) => isBenchmark(command) && !isOfOperators(command)))(

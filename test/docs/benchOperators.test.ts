@@ -1,10 +1,9 @@
 import { assert, describe, it } from "vitest"
 import { benchmarked, isBenchmark, isOfOperators, written } from "../support/DocumentPrograms.ts"
-import { isFull } from "../support/Full.ts"
 
 /* The documented benchmarks of the acts of operators: lists, pages and sign-ins. */
 
-describe.runIf(isFull)("programs that take a long time", () => {
+describe("programs that take a long time", () => {
   const run = benchmarked()
 
   it.each(written((command) => isBenchmark(command) && isOfOperators(command)))(

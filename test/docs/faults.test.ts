@@ -1,8 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { isFaultRun, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
-import { isFull } from "../support/Full.ts"
 
-describe.runIf(isFull)("programs that take a long time", () => {
+describe("programs that take a long time", () => {
   const run = runsOf("faults")
 
   it.each(written(isFaultRun))("run as documented: %s", async (command) => {

@@ -1,8 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { isSimulation, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
-import { isFull } from "../support/Full.ts"
 
-describe.runIf(isFull)("programs that take a long time", () => {
+describe("programs that take a long time", () => {
   const run = runsOf("simulate")
 
   it.each(written(isSimulation))("run as documented: %s", async (command) => {

@@ -13,7 +13,6 @@ import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import { gateComesBackForTokens, gateVerifiesElsewhere, isInstalled } from "../support/Installed.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
 import { softhsmModule } from "../support/Softhsm.ts"
@@ -186,7 +185,7 @@ describe("a ceremony on two machines", () => {
   })
 })
 
-describe.runIf(isFull)("a root and an issuing CA from one command", () => {
+describe("a root and an issuing CA from one command", () => {
   it("serve names that are permitted; OpenSSL, GnuTLS and Java refuse others", async () => {
     const service = machine()
     writeFileSync(service.at("config.toml"), config)

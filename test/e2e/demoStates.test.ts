@@ -5,11 +5,10 @@ import type { StateName } from "../demo/States.ts"
 import { states } from "../demo/States.ts"
 import { builtServer } from "../support/Databases.ts"
 import { text } from "../support/Documents.ts"
-import { isFull } from "../support/Full.ts"
 
 /* The states of the demo show what they say. The pictures of the gallery are taken from some of them. */
 
-describe.runIf(isFull)("the demo in the state", () => {
+describe("the demo in the state", () => {
   let demo: Demo | undefined
   const started = async (state: StateName): Promise<Demo> => demo = await startDemo({ state })
 

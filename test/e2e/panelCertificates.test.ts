@@ -9,12 +9,11 @@ import type { Window, WindowOptions } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { accessFaults } from "../support/Checked.ts"
 import { builtServer } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import { pressTo } from "../support/Keyboard.ts"
 
 /* The list of certificates in a real browser: tick boxes, the revocation of several certificates, and cards. */
 
-describe.runIf(isFull)("the certificates of the panel in a browser", () => {
+describe("the certificates of the panel in a browser", () => {
   let demo: Demo
   let browser: Browser
   let client: AcmeSession

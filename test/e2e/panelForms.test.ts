@@ -6,7 +6,6 @@ import { totpNow } from "../support/Authenticator.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { builtServer } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import { pressTo } from "../support/Keyboard.ts"
 import type { Fields, Ground } from "../support/PanelForms.ts"
 import {
@@ -43,7 +42,7 @@ const postsOf = (page: Page): Array<string> => {
   return sent
 }
 
-describe.runIf(isFull)("every form of the panel in a browser", () => {
+describe("every form of the panel in a browser", () => {
   let demo: Demo
   let strict: Demo
   let browser: Browser

@@ -6,7 +6,6 @@ import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { accessFaults, htmlFaults, keyboardFaults } from "../support/Checked.ts"
 import { builtServer } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import type { FileRow, PageRow, Reader, Row, WayRow } from "../support/PanelPages.ts"
 import { nameOf, readers, rows } from "../support/PanelPages.ts"
 import { enlistHalf, half, pathOf } from "../support/PanelPaths.ts"
@@ -46,7 +45,7 @@ const table = (cells: ReadonlyMap<string, ReadonlyMap<Column, string>>): string 
   return lines.map((line) => line.map((word, at) => word.padEnd(widths[at] ?? 0)).join("  ").trimEnd()).join("\n")
 }
 
-describe.runIf(isFull)("every page of the panel", () => {
+describe("every page of the panel", () => {
   let demo: Demo
   let empty: Demo
   let browser: Browser

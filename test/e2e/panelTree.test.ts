@@ -6,7 +6,6 @@ import { startDemo } from "../demo/Demo.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { builtServer } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 
 /*
  * What programs that read pages aloud find on five pages: the landmarks, the headings, and the names of the controls, in
@@ -31,7 +30,7 @@ const outlineOf = (tree: string): string =>
       .trimEnd()
   ).join("\n")
 
-describe.runIf(isFull)("the accessibility tree", () => {
+describe("the accessibility tree", () => {
   let demo: Demo
   let browser: Browser
   let window: Window

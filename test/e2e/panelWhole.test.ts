@@ -9,7 +9,6 @@ import { totpNow } from "../support/Authenticator.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { builtServer } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import { qrTextOf } from "../support/Qr.ts"
 
 /*
@@ -59,7 +58,7 @@ const records = [
   ["/ui/audit", "/ui/audit/"]
 ] as const
 
-describe.runIf(isFull)("every page of the panel in a browser", () => {
+describe("every page of the panel in a browser", () => {
   let demo: Demo
   let browser: Browser
   const paths: Array<string> = []

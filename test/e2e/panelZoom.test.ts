@@ -5,7 +5,6 @@ import { startDemo } from "../demo/Demo.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { builtServer } from "../support/Databases.ts"
-import { isFull } from "../support/Full.ts"
 import { nameOf, rows } from "../support/PanelPages.ts"
 import { pathOf } from "../support/PanelPaths.ts"
 
@@ -27,7 +26,7 @@ const controlsOf = (page: Page): Promise<ReadonlyArray<string>> =>
 const overflowOf = (page: Page): Promise<number> =>
   page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
-describe.runIf(isFull)("the panel at a zoom of 200 %", () => {
+describe("the panel at a zoom of 200 %", () => {
   let demo: Demo
   let browser: Browser
   const windows: Array<Window> = []

@@ -5,7 +5,6 @@ import { Database } from "../../../../src/engine/sql/Database.ts"
 import { dns, sanOf } from "../../../crypto/Pki.ts"
 import { databases } from "../../../support/Databases.ts"
 import { accountWith, queued, works } from "../../../support/Ending.ts"
-import { isFull } from "../../../support/Full.ts"
 import { configOf, newPrivateKey, openDriver, sql } from "../../../support/Graph.ts"
 import { letterFaults } from "../../../support/Letters.ts"
 import { daySeconds, foreignCa, madeAt } from "../../../support/LocalCa.ts"
@@ -50,7 +49,7 @@ const chainOf = (number: number) => {
   return { name, notAfter, chain: leaf.certificatePem + ca.certificatePem }
 }
 
-describe.runIf(isFull).each(databases)("the digest of ten thousand certificates on $name", (backend) => {
+describe.each(databases)("the digest of ten thousand certificates on $name", (backend) => {
   const { database, test } = useWorld(backend, { startsAt: madeAt })
 
   const stored = Effect.fnUntraced(function*(accountId: string, from: number, to: number) {
