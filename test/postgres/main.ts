@@ -93,7 +93,7 @@ const test = ({ binaries, name }: Server, chosen: ReadonlyArray<string>): Promis
     say(`\n-- ${name}`)
     const child = spawn("vitest", ["run", "--config", "test/vitest.config.ts", ...chosen], {
       cwd: repository,
-      env: { ...process.env, ACME_TEST_POSTGRES_BIN: binaries },
+      env: { ...process.env, ACME_TEST_FULL: "true", ACME_TEST_POSTGRES_BIN: binaries },
       stdio: ["ignore", "pipe", "inherit"]
     })
     let said = ""

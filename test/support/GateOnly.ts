@@ -9,8 +9,6 @@ export const gateOnly: ReadonlyArray<string> = [
   "docs/bench.test.ts",
   "docs/benchOperators.test.ts",
   "docs/faults.test.ts",
-  "docs/revocation.test.ts",
-  "docs/signers.test.ts",
   "docs/simulation.test.ts",
   "e2e/badRequests.test.ts",
   "e2e/bundle.test.ts",
@@ -53,7 +51,6 @@ export const gateOnly: ReadonlyArray<string> = [
   "engine/sql/Aside.test.ts",
   "engine/sql/MigrationsBeside.test.ts",
   "engine/sql/Standby.test.ts",
-  "engine/token/Token.test.ts",
   "gate.test.ts",
   "operations/Unreadable.test.ts",
   "operations/operator/NameSearch.test.ts",
@@ -61,8 +58,6 @@ export const gateOnly: ReadonlyArray<string> = [
   "operations/work/notify/Large.test.ts",
   "packaging.test.ts",
   "services/notify/Letters.test.ts",
-  "services/signing/TokenKey.test.ts",
-  "services/signing/TransitKey.test.ts",
   "settings/Values.test.ts",
   "store/EveryPlan.test.ts",
   "store/FirstMinutes.test.ts",
@@ -74,10 +69,13 @@ export const gateOnly: ReadonlyArray<string> = [
   "units.test.ts"
 ]
 
-const lastPart = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 
-/** Returns the files of {@link gateOnly} that are not named by a word of the command line, such as `e2e/reload`. */
+/**
+ * Returns the files of {@link gateOnly} that no word of the command line names. A word names a file if it has a part of
+ * its name, such as `e2e/reload`. A folder names none.
+ */
 export const unnamed = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
   gateOnly.filter((file) =>
-    !words.some((word) => lastPart(word) !== "" && file.includes(word) && lastPart(file).includes(lastPart(word)))
+    !words.some((word) => nameOf(word) !== "" && `test/${file}`.includes(word) && nameOf(file).includes(nameOf(word)))
   )

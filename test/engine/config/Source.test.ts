@@ -8,6 +8,7 @@ import { variableOf } from "../../../src/engine/config/KeyPath.ts"
 import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { table } from "../../../src/settings/Table.ts"
 import { accepted, envWith, fileWith, minimal, refused, refusedFor } from "../../settings/Samples.ts"
+import { fuzz } from "../../support/Fuzz.ts"
 
 /** Process-wide keys, which do not belong to profiles or named tables. */
 const processWide = declaredKeys(table).map(({ path }) => path).filter((path) => !path.includes("<name>"))
@@ -71,23 +72,29 @@ describe("the layers of the configuration", () => {
 
 describe("an unknown key", () => {
   it("is refused with the nearest key as a suggestion if it is in the file", () => {
-    fc.assert(fc.property(fc.constantFrom(...processWide), fc.nat(), (path, at) => {
-      const key = path.join(".")
-      const last = path.at(-1) ?? ""
-      const index = at % last.length
-      const typo = [...path.slice(0, -1), `${last.slice(0, index)}0${last.slice(index)}`].join(".")
-      const fault = refusedFor({ fileText: fileWith(typo, 1) })
-      assert.deepStrictEqual(fault, { key: typo, message: `is not a known key; the nearest is ${key}` })
-    }))
+    fc.assert(
+      fc.property(fc.constantFrom(...processWide), fc.nat(), (path, at) => {
+        const key = path.join(".")
+        const last = path.at(-1) ?? ""
+        const index = at % last.length
+        const typo = [...path.slice(0, -1), `${last.slice(0, index)}0${last.slice(index)}`].join(".")
+        const fault = refusedFor({ fileText: fileWith(typo, 1) })
+        assert.deepStrictEqual(fault, { key: typo, message: `is not a known key; the nearest is ${key}` })
+      }),
+      fuzz(100)
+    )
   })
 
   it("is refused with the nearest key as a suggestion if it is in the environment", () => {
-    fc.assert(fc.property(fc.constantFrom(...processWide), (path) => {
-      const variable = variableOf(path)
-      const fault = refusedFor({ env: { [`${variable}0`]: "1" } })
-      assert.strictEqual(fault.key, `${variable}0`)
-      assert.strictEqual(fault.message, `is not a known key; the nearest is ${path.join(".")} (${variable})`)
-    }))
+    fc.assert(
+      fc.property(fc.constantFrom(...processWide), (path) => {
+        const variable = variableOf(path)
+        const fault = refusedFor({ env: { [`${variable}0`]: "1" } })
+        assert.strictEqual(fault.key, `${variable}0`)
+        assert.strictEqual(fault.message, `is not a known key; the nearest is ${path.join(".")} (${variable})`)
+      }),
+      fuzz(100)
+    )
   })
 
   it("is refused with the nearest key of profiles as a suggestion if it is in a profile", () => {
