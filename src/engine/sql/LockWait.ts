@@ -6,6 +6,13 @@ import type { Connection } from "./Driver.ts"
 
 /* How a migration on PostgreSQL waits for sessions that hold locks on its tables, without holding up the service. */
 
+/**
+ * Lifts an administrator's limit on the open transaction, for work that may take as long as it needs. Servers before
+ * PostgreSQL 17 have no such limit.
+ */
+export const noTransactionLimit =
+  "SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'"
+
 /** How long work on the schema waits for other sessions. */
 export interface Patience {
   /**

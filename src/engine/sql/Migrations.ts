@@ -10,7 +10,7 @@ import { int, text } from "./Column.ts"
 import { Database, StorageFailed } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
 import type { Telling } from "./LockWait.ts"
-import { holderOf, Locked, patience, untilFree } from "./LockWait.ts"
+import { holderOf, Locked, noTransactionLimit, patience, untilFree } from "./LockWait.ts"
 import { all } from "./Query.ts"
 import type { SqlError } from "./SqlError.ts"
 import { statement } from "./Statement.ts"
@@ -183,7 +183,9 @@ const applyOne = (
   return Effect.gen(function*() {
     const begun = yield* currentMillis
     if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
-    if (driver.dialect === "postgres") yield* connection.executeRaw(`SET LOCAL lock_timeout = ${lockMillis}`, [])
+    if (driver.dialect === "postgres") {
+      yield* connection.executeRaw(`SET LOCAL lock_timeout = ${lockMillis}; ${noTransactionLimit}`, [])
+    }
     const done = yield* appliedVersions(connection, driver.dialect)
     if (done?.includes(migration.version) === true) return false
     if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])

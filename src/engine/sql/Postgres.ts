@@ -74,7 +74,10 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
         })
       )))
     const begin: Driver["begin"] = (connection) =>
-      connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${limitsOfTransaction(connector.limits)}`, [])
+      connection.executeRaw(
+        keepsSession ? "BEGIN" : `BEGIN ISOLATION LEVEL READ COMMITTED; ${limitsOfTransaction(connector.limits)}`,
+        []
+      )
     // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then returns ROLLBACK without an
     // error.
     const commit: Driver["commit"] = (connection) =>

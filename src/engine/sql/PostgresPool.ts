@@ -62,8 +62,8 @@ export interface PoolOptions {
  */
 const readOnly = "25006"
 const ofServer = new Set([readOnly, "57P01", "57P02", "57P03"])
-/** The codes after which the server ends the connection. */
-const ofConnection = /^(08|57P)/
+/** The codes after which the server ends the connection. 25P03 and 25P04 are its time limits for transactions. */
+const ofConnection = /^(08|57P|25P0[34])/
 
 interface Held {
   readonly client: PostgresClient

@@ -174,8 +174,11 @@ const fits: { readonly [A in SessionAttributes]: (state: State) => boolean } = {
 /**
  * A connection keeps the plans of its statements, and may make them while tables are small or empty. At that time,
  * reading a whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
+ * The locks of the service need READ COMMITTED, but an administrator may have set another level for the role or the
+ * database.
  */
-const planning = "SET enable_seqscan = off; SET jit = off"
+const settings =
+  "SET enable_seqscan = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 
 /**
  * Connects to the first server that fits. Unless the URL accepts any server, begins with the server that fitted last.
@@ -225,7 +228,7 @@ export class Connector {
       client.isReadOnly = state.isReadOnly
       // A session that the server is about to end must not be lent.
       client.idleMillis = this.#idleMillis / 2
-      if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
+      if (keepsSession) client.query(settings, () => {}) // sent ahead of the first statement
       return client
     } catch (cause) {
       void end(client)

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { rollback, StorageFailed } from "../../engine/sql/Database.ts"
 import type { Connection, Driver } from "../../engine/sql/Driver.ts"
+import { noTransactionLimit } from "../../engine/sql/LockWait.ts"
 import { giveBackText, holdersText, takeText } from "../../engine/sql/ServedLock.ts"
 import { SqlError } from "../../engine/sql/SqlError.ts"
 import { tables } from "./Tables.ts"
@@ -58,8 +59,8 @@ export const within = <A>(
     )
   ).pipe(Effect.mapError((error) => error instanceof SqlError ? storageFailed(driver, "transaction")(error) : error))
 
-// One side may wait for the other longer than the service allows a transaction to be idle.
-const waits = "SET LOCAL idle_in_transaction_session_timeout = 0"
+// The copy takes as long as it needs, and one side may wait for the other longer than a transaction may be idle.
+const waits = `SET LOCAL idle_in_transaction_session_timeout = 0; ${noTransactionLimit}`
 
 /** Begins a transaction that sees a snapshot of the database. */
 export const beginReading = ({ dialect }: Driver) => (connection: Connection) =>

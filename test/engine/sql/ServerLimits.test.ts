@@ -1,9 +1,11 @@
 import { it } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import type { Scope } from "effect"
 import { Client } from "pg"
 import { assert, describe } from "vitest"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import type { Executor } from "../../../src/engine/sql/Driver.ts"
+import * as Migrations from "../../../src/engine/sql/Migrations.ts"
 import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import type { PostgresOptions } from "../../../src/engine/sql/PostgresServer.ts"
 import { freshPostgresUrl } from "../../support/Databases.ts"
@@ -79,6 +81,43 @@ describe("the time limits of PostgreSQL", () => {
       assert.deepStrictEqual(yield* found, ["30s", "10s", "3s"])
     }))
 
+  /** Runs a test on a database whose transactions the server ends, if it has such a limit: PostgreSQL 17 and newer. */
+  const whereTransactionsEnd = (test: (url: string) => Effect.Effect<void, never, Scope.Scope>) =>
+    Effect.gen(function*() {
+      const known = yield* Effect.promise(() =>
+        freshPostgresUrl().then((url) => sqlAt(url, "SELECT 1 FROM pg_settings WHERE name = 'transaction_timeout'"))
+      )
+      if (known.length > 0) yield* test(yield* databaseWith({ transaction_timeout: "200ms" }))
+    })
+
+  it.live("cost only the statement that exceeded a limit for transactions, and not the next one", () =>
+    whereTransactionsEnd((url) =>
+      Effect.gen(function*() {
+        const driver = yield* open(url, { pool_max: 1 })
+        const ask = (text: string) => Effect.exit(driver.single({ text, order: [], reads: true }, []))
+        const [long, next] = yield* Effect.all([ask("SELECT pg_sleep(600)"), ask("SELECT 1 AS one")], {
+          concurrency: "unbounded"
+        })
+        assert.isTrue(Exit.isFailure(long))
+        assert.deepStrictEqual(next, Exit.succeed([{ one: 1 }]))
+      })
+    ))
+
+  it.live("do not end a migration that takes longer than a transaction may", () =>
+    whereTransactionsEnd((url) =>
+      Effect.gen(function*() {
+        const driver = yield* open(url)
+        const long = {
+          version: 1,
+          name: "0001_long",
+          checksum: "1".repeat(64),
+          statements: ["CREATE TABLE whole (id INTEGER)", "SELECT pg_sleep(0.4)"]
+        }
+        const names = yield* Effect.orDie(Effect.provideService(Migrations.migrate([long]), Database, driver))
+        assert.deepStrictEqual(names, ["0001_long"])
+      })
+    ))
+
   it.live("do not end the listening connection, even if they are for idle sessions", () =>
     Effect.gen(function*() {
       const known = yield* Effect.promise(() =>
@@ -107,5 +146,21 @@ describe("the time limits of PostgreSQL", () => {
       yield* driver.single({ text: "NOTIFY things, 'told'", order: [], reads: false }, [])
       assert.strictEqual(yield* Deferred.await(heard), "told")
       yield* Fiber.interrupt(ended)
+    }))
+})
+
+describe("the level of isolation that an administrator sets", () => {
+  it.live("does not count, because the locks of the service need READ COMMITTED", () =>
+    Effect.gen(function*() {
+      const url = yield* databaseWith({ default_transaction_isolation: "serializable" })
+      const level = "SELECT current_setting('transaction_isolation') AS level"
+      const sessions = yield* open(url)
+      const alone = yield* sessions.single({ text: level, order: [], reads: true }, [])
+      assert.deepStrictEqual(alone, [{ level: "read committed" }])
+      for (const pooling of ["session", "transaction"] as const) {
+        const driver = yield* open(url, { pooling })
+        const found = yield* driver.transact((connection) => Effect.exit(connection.execute(level, [])))
+        assert.deepStrictEqual(yield* found, [{ level: "read committed" }], pooling)
+      }
     }))
 })
