@@ -1,12 +1,23 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { emit, emitIn } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Driver, Row } from "./Driver.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
-import { codeOf, connectionOf, limitsOfTransaction, patiently, pipelineOf, rowsOf, send } from "./PostgresClient.ts"
+import {
+  codeOf,
+  connectionOf,
+  isStale,
+  limitsOfTransaction,
+  patiently,
+  pipelineOf,
+  rowsOf,
+  send
+} from "./PostgresClient.ts"
 import { listen } from "./PostgresListen.ts"
 import type { Lent } from "./PostgresPool.ts"
 import { Pool } from "./PostgresPool.ts"
@@ -24,14 +35,18 @@ const transientCodes = new Set(["40001", "40P01"])
 const describe: Driver["describe"] = (error) => {
   const { cause } = error
   const code = codeOf(cause)
+  const transient = transientCodes.has(code) || isStale(cause)
   // The reason why a request waited too long says more than the timeout itself.
   const root = cause instanceof Late && cause.cause !== undefined ? cause.cause : cause
   return {
     detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
-    transient: transientCodes.has(code),
-    cause: transientCodes.has(code) ? "conflict" : causeOf(codeOf(root), root instanceof Error ? root.message : "")
+    transient,
+    cause: transient ? "conflict" : causeOf(codeOf(root), root instanceof Error ? root.message : "")
   }
 }
+
+const wasStale = (cause: Cause.Cause<SqlError>): boolean =>
+  Option.exists(Cause.findErrorOption(cause), (error) => isStale(error.cause))
 
 interface Parts {
   readonly connector: Connector
@@ -63,16 +78,19 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
     /** Runs a single statement. There is one wait for both the connection and the rows. */
     const single: Driver["single"] = ({ text }, params) =>
-      Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) =>
-        pool.lend((found) => {
-          if (Exit.isFailure(found)) return resume(Exit.failCause(found.cause))
-          const { client, giveBack } = found.value
-          send(client, text, params, (result) => {
-            giveBack()
-            resume(Exit.map(result, rowsOf))
+      Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) => {
+        const ask = (isAgain: boolean): void =>
+          pool.lend((found) => {
+            if (Exit.isFailure(found)) return resume(Exit.failCause(found.cause))
+            const { client, giveBack } = found.value
+            send(client, text, params, (result) => {
+              giveBack()
+              const isRefused = !isAgain && Exit.isFailure(result) && wasStale(result.cause)
+              return isRefused ? ask(true) : resume(Exit.map(result, rowsOf))
+            })
           })
-        })
-      )))
+        ask(false)
+      })))
     const begin: Driver["begin"] = (connection) =>
       connection.executeRaw(
         keepsSession ? "BEGIN" : `BEGIN ISOLATION LEVEL READ COMMITTED; ${limitsOfTransaction(connector.limits)}`,

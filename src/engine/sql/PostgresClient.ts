@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { Client, types as pgTypes } from "pg"
+import { Client, DatabaseError, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
 import { sha256Octets } from "../../crypto/Digest.ts"
 import type { Connection, Row } from "./Driver.ts"
@@ -76,6 +76,15 @@ const lateMessage = "Query read timeout"
 
 /** Returns whether a statement failed because the server did not answer within the time limit of this process. */
 export const isUnanswered = (failure: unknown): boolean => failure instanceof Error && failure.message === lateMessage
+
+/**
+ * Returns whether a statement was refused because the session does not have it any more, or has it for a table whose
+ * columns have changed since. The statement was not run, and the session would refuse it each time.
+ */
+export const isStale = (failure: unknown): boolean =>
+  codeOf(failure) === "26000" ||
+  // PostgreSQL translates its message and uses the code 0A000 for other failures too, so its function tells.
+  failure instanceof DatabaseError && failure.code === "0A000" && failure.routine === "RevalidateCachedQuery"
 
 /** A connection that records when it is over. It ends if the server has not enforced its own limit on statements. */
 export class PostgresClient extends Client {

@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import type { Connections } from "./Driver.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
-import { codeOf } from "./PostgresClient.ts"
+import { codeOf, isStale, isUnanswered } from "./PostgresClient.ts"
 import { isPassing } from "./PostgresServer.ts"
 import { withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
@@ -194,20 +194,22 @@ export class Pool {
   }
 
   /** Retires all connections of the current generation: the idle ones now, the others when they are given back. */
-  #renew(held: Held): void {
+  #renew(held: Held, isServerGone: boolean): void {
     const now = performance.now()
     if (held.generation < this.#generation || now - this.#renewedAt < renewalMillis) return
     this.#generation++
     this.#renewedAt = now
     this.#dropStale()
-    for (const tell of this.#watching) tell()
+    if (isServerGone) { for (const tell of this.#watching) tell() }
   }
 
   #judge(held: Held, failure: unknown): void {
     const code = codeOf(failure)
     if (code === readOnly && held.generation === this.#generation) this.#see(true)
-    if (ofServer.has(code) || ofConnection.test(code)) held.isRetired = true
-    if (ofServer.has(code)) this.#renew(held)
+    if (ofServer.has(code) || ofConnection.test(code) || isStale(failure)) held.isRetired = true
+    // If the server does not answer, each of the other connections would make a request wait just as long.
+    const isServerGone = ofServer.has(code) || isUnanswered(failure)
+    if (isServerGone || isStale(failure)) this.#renew(held, isServerGone)
     if (held.idleSince !== undefined && this.#isStale(held)) this.#drop(held)
   }
 

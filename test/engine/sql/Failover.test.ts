@@ -1,10 +1,15 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Option, Redacted, Schedule } from "effect"
 import { afterAll, assert, beforeAll, describe } from "vitest"
+import { int, text } from "../../../src/engine/sql/Column.ts"
+import { Database, transaction } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import * as Postgres from "../../../src/engine/sql/Postgres.ts"
+import { all } from "../../../src/engine/sql/Query.ts"
+import { statement } from "../../../src/engine/sql/Statement.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
+import { freshPostgresUrl } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { openDriver, sqlAt } from "../../support/OpenDatabase.ts"
 import { freePort } from "../../support/Ports.ts"
@@ -27,6 +32,13 @@ const untilNoneAt = (url: string) =>
 
 const single = (driver: Driver, text: string, params: ReadonlyArray<unknown> = []) =>
   driver.single({ text, order: [], reads: false }, params)
+
+const named = statement({
+  name: "test_named",
+  params: { name: text() },
+  row: { id: int },
+  sql: () => `SELECT id AS "id" FROM things WHERE name = :name`
+})
 
 const insert = (driver: Driver, name: string) => single(driver, "INSERT INTO things VALUES ($1)", [name])
 
@@ -215,5 +227,28 @@ describe("a URL that names several servers", () => {
         sqlAt(at.follower, "SELECT name FROM things WHERE name <> 'refused' ORDER BY name")
       )
       assert.deepStrictEqual(rows, [{ name: "after" }, { name: "before" }])
+    }).pipe(Effect.scoped))
+})
+
+describe("statements that the sessions of a pool have prepared", () => {
+  const cases = [
+    ["a column of their table got another type", "ALTER TABLE things ALTER COLUMN id TYPE bigint"],
+    ["a proxy has reset the sessions", undefined]
+  ] as const
+
+  it.live.each(cases)("are prepared again after %s", ([, change]) =>
+    Effect.gen(function*() {
+      const url = yield* Effect.promise(freshPostgresUrl)
+      yield* Effect.promise(() => sqlAt(url, "CREATE TABLE things AS SELECT 1 AS id, 'one' AS name"))
+      const driver = yield* openDriver(url, 3)
+      const alone = Effect.provideService(all(named, { name: "one" }), Database, driver)
+      const within = Effect.provideService(transaction(all(named, { name: "one" })), Database, driver)
+      const every = Effect.all([alone, alone, alone, within, within, within], { concurrency: "unbounded" })
+      yield* every
+      if (change === undefined) {
+        const reset = driver.exclusive((connection) => connection.executeRaw("DEALLOCATE ALL", []))
+        yield* Effect.all([reset, reset, reset], { concurrency: "unbounded" })
+      } else yield* Effect.promise(() => sqlAt(url, change))
+      for (const rows of yield* every) assert.lengthOf(rows, 1)
     }).pipe(Effect.scoped))
 })

@@ -1,6 +1,6 @@
-import { Exit } from "effect"
+import { Effect, Exit } from "effect"
 import { afterEach, assert, describe, it, vi } from "vitest"
-import { makeClient, send } from "../../../src/engine/sql/PostgresClient.ts"
+import { connectionOf, makeClient, send, withTimeLimit } from "../../../src/engine/sql/PostgresClient.ts"
 import type { PostgresClient } from "../../../src/engine/sql/PostgresClient.ts"
 import type { KeptFor, Lent } from "../../../src/engine/sql/PostgresPool.ts"
 import { keptFor, Pool } from "../../../src/engine/sql/PostgresPool.ts"
@@ -86,6 +86,22 @@ describe("a pool of connections to PostgreSQL", () => {
     const pool = poolOf(await freshPostgresUrl(), {}, 0)
     const sessions = new Set([await useOnce(pool), await useOnce(pool)])
     assert.strictEqual(sessions.size, 2)
+    await pool.end()
+  })
+
+  it("closes the idle connections too when the server no longer answers one", async () => {
+    const pool = poolOf(await freshPostgresUrl(), {})
+    const lent = await Promise.all([lend(pool), lend(pool), lend(pool)])
+    let renewals = 0
+    pool.onRenewal(() => renewals++)
+    const [{ client, giveBack }, ...others] = lent
+    for (const other of others) other.giveBack()
+    assert.deepStrictEqual(pool.counts(), { idle: 2, busy: 1 })
+    const asked = withTimeLimit(client, 50, connectionOf(client).executeRaw("SELECT pg_sleep(600)", []))
+    assert.isTrue(Exit.isFailure(await Effect.runPromiseExit(asked)))
+    giveBack()
+    assert.deepStrictEqual(pool.counts(), { idle: 0, busy: 0 })
+    assert.strictEqual(renewals, 1)
     await pool.end()
   })
 
