@@ -398,6 +398,7 @@ describe("src", () => {
         "engine/http/TlsFiles.ts",
         "engine/queue/Runner.ts",
         "engine/queue/Slots.ts",
+        "engine/sql/PostgresPool.ts",
         "engine/token/pkcs11Module.ts",
         "services/signing/relay/AcmeClient.ts",
         "services/signing/relay/Relay.ts",

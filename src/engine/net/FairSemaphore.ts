@@ -49,7 +49,7 @@ export interface FairSemaphore {
  * A turn that a fiber holds or waits for. A fiber gets its turn in a single step, so that it cannot be interrupted
  * halfway.
  */
-interface Ticket {
+export interface Ticket {
   readonly peer: Peer | undefined
   held: boolean
   /** Called when the wait ends, with or without a turn. */
@@ -72,10 +72,13 @@ export interface Sharing {
   readonly mostWaiting?: number
 }
 
+const mostToFree = 2
+
 // Tickets without a peer wait in one queue.
 const nobody: Peer = { host: "", network: "" }
 
-class Bound {
+/** The turns of a {@link FairSemaphore}, for code that does not run in fibers. */
+export class Bound {
   readonly #hostToFree: number
   #free: number
   /** The numbers of turns that are held, by host and by network. */
@@ -86,7 +89,7 @@ class Bound {
   readonly #places = new Holdings<Ticket>()
   readonly #mostWaiting: number
 
-  constructor(turns: number, hostToFree: number, mostWaiting: number) {
+  constructor(turns: number, hostToFree = mostToFree, mostWaiting = Number.POSITIVE_INFINITY) {
     this.#free = turns
     this.#hostToFree = hostToFree
     this.#mostWaiting = mostWaiting
@@ -99,6 +102,7 @@ class Bound {
     return isFree
   }
 
+  /** Lets the ticket wait for a turn, or calls it at once if too many wait. */
   wait(ticket: Ticket): void {
     if (this.#places.size >= this.#mostWaiting) {
       const victim = this.#places.victimOf(ticket.peer)
@@ -113,6 +117,7 @@ class Bound {
     this.#waiting.set(network, hosts.set(host, beside.add(ticket)))
   }
 
+  /** Takes the turn or the wait of a ticket away, and gives free turns to those who wait. */
   leave(ticket: Ticket): void {
     if (!ticket.held) return this.#forget(ticket)
     this.#count(ticket, -1)
@@ -126,12 +131,14 @@ class Bound {
     }
   }
 
+  /** Returns whether a turn is free for a peer. */
   isFor(peer: Peer | undefined): boolean {
     if (this.#free === 0 || peer === undefined) return this.#free > 0
     const most = this.#hostToFree * this.#free
     return (this.#hosts.get(peer.host) ?? 0) < most && (this.#networks.get(peer.network) ?? 0) < 2 * most
   }
 
+  /** Returns how many turns the host of a peer holds or waits for. */
   ofHost({ host, network }: Peer): number {
     return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(network)?.get(host)?.size ?? 0)
   }
@@ -211,7 +218,7 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
  */
 export const makeFairSemaphore = (
   count: number,
-  { hostToFree = 2, mostWaiting = Number.POSITIVE_INFINITY, peer = currentPeer }: Sharing = {}
+  { hostToFree, mostWaiting, peer = currentPeer }: Sharing = {}
 ): FairSemaphore => {
   const bound = new Bound(count, hostToFree, mostWaiting)
   const taken = <A, E, R, B, E2, R2>(

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { currentPeer } from "../net/FairSemaphore.ts"
 import { emit, emitIn } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Driver, Row } from "./Driver.ts"
@@ -45,6 +46,12 @@ const describe: Driver["describe"] = (error) => {
   }
 }
 
+/** Waits for a connection in the share of the peer for which the fiber works. */
+const reserving = (pool: Pool): Effect.Effect<Lent, SqlError> =>
+  Effect.withFiber((fiber) =>
+    Effect.callback<Lent, SqlError>((resume) => pool.lend(resume, fiber.getRef(currentPeer)))
+  )
+
 const wasStale = (cause: Cause.Cause<SqlError>): boolean =>
   Option.exists(Cause.findErrorOption(cause), (error) => isStale(error.cause))
 
@@ -64,9 +71,7 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
     const told = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
       Effect.tapError(self, ({ cause }) =>
         cause instanceof Late ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }) : Effect.void)
-    const reserve = told(Effect.callback<Lent, SqlError>((resume) =>
-      pool.lend(resume)
-    ))
+    const reserve = told(reserving(pool))
     // This connects once at startup, so that an unreachable server is reported now and not at the first statement.
     yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
     const lent = <A, E, R>(use: (client: PostgresClient) => Effect.Effect<A, E, R>) =>
@@ -78,19 +83,21 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
     /** Runs a single statement. There is one wait for both the connection and the rows. */
     const single: Driver["single"] = ({ text }, params) =>
-      Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) => {
-        const ask = (isAgain: boolean): void =>
-          pool.lend((found) => {
-            if (Exit.isFailure(found)) return resume(Exit.failCause(found.cause))
-            const { client, giveBack } = found.value
-            send(client, text, params, (result) => {
-              giveBack()
-              const isRefused = !isAgain && Exit.isFailure(result) && wasStale(result.cause)
-              return isRefused ? ask(true) : resume(Exit.map(result, rowsOf))
-            })
-          })
-        ask(false)
-      })))
+      Effect.uninterruptible(told(Effect.withFiber((fiber) =>
+        Effect.callback<ReadonlyArray<Row>, SqlError>((resume) => {
+          const ask = (isAgain: boolean): void =>
+            pool.lend((found) => {
+              if (Exit.isFailure(found)) return resume(Exit.failCause(found.cause))
+              const { client, giveBack } = found.value
+              send(client, text, params, (result) => {
+                giveBack()
+                const isRefused = !isAgain && Exit.isFailure(result) && wasStale(result.cause)
+                return isRefused ? ask(true) : resume(Exit.map(result, rowsOf))
+              })
+            }, fiber.getRef(currentPeer))
+          ask(false)
+        })
+      )))
     const begin: Driver["begin"] = (connection) =>
       connection.executeRaw(
         keepsSession ? "BEGIN" : `BEGIN ISOLATION LEVEL READ COMMITTED; ${limitsOfTransaction(connector.limits)}`,
@@ -164,7 +171,7 @@ const standbyConnections = 4
 const standbyPartsOf = (options: PostgresOptions, { connector, pool }: Pick<Parts, "connector" | "pool">) => ({
   read: makeReading({
     pool,
-    reserve: reaching(Effect.callback<Lent, SqlError>((resume) => pool.lend(resume))),
+    reserve: reaching(reserving(pool)),
     connector,
     keepsSession: options.pooling !== "transaction",
     canGiveUp: true,

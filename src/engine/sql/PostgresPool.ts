@@ -1,5 +1,8 @@
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
+import type { Ticket } from "../net/FairSemaphore.ts"
+import { Bound } from "../net/FairSemaphore.ts"
+import type { Peer } from "../net/Peer.ts"
 import type { Connections } from "./Driver.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
 import { codeOf, isStale, isUnanswered } from "./PostgresClient.ts"
@@ -73,22 +76,32 @@ interface Held {
   readonly until: number
   idleSince: number | undefined
   isRetired: boolean
+  /** The turn for which it is lent. */
+  ticket: Ticket | undefined
 }
 
+/** A request that waits for its turn or, if it has its turn, for a connection that is being opened. */
 interface Waiter {
   readonly heard: (result: Exit.Exit<Lent, SqlError>) => void
+  readonly ticket: Ticket
   readonly timer: NodeJS.Timeout
 }
 
 const noConnection = (cause: unknown) => Exit.fail(new SqlError({ cause, message: "no connection" }))
 
-/** Lends connections. The first one is opened when it is requested. */
+/**
+ * Lends connections. The first one is opened when it is requested. Peers share the connections by turns: otherwise a
+ * client whose requests wait for each other, because they lock one row, would make everybody else wait for all of them.
+ */
 export class Pool {
   readonly #options: PoolOptions
+  readonly #turns: Bound
   readonly #keptFor: KeptFor
   readonly #all = new Set<Held>()
   readonly #idle: Array<Held> = []
   readonly #waiting = new Set<Waiter>()
+  /** Those of {@link #waiting} that have their turn. */
+  readonly #next = new Set<Waiter>()
   readonly #watching = new Set<() => void>()
   readonly #ending = new Set<Promise<void>>()
   readonly #sweeping: NodeJS.Timeout
@@ -104,24 +117,25 @@ export class Pool {
 
   constructor(options: PoolOptions) {
     this.#options = options
+    this.#turns = new Bound(options.max)
     this.#keptFor = options.keptFor ?? keptFor
     this.#sweeping = setInterval(() => this.#sweep(), this.#keptFor.sweep).unref()
   }
 
-  /** Lends a connection as soon as one is free. Fails if none becomes free in time. */
-  lend(heard: (result: Exit.Exit<Lent, SqlError>) => void): void {
+  /**
+   * Lends a connection as soon as one is free, in the share of `peer`; without a peer, in no share. Fails if none becomes
+   * free in time.
+   */
+  lend(heard: (result: Exit.Exit<Lent, SqlError>) => void, peer?: Peer): void {
     if (this.#isClosed) return heard(noConnection(new Error("the pool is closed")))
-    for (let held = this.#idle.pop(); held !== undefined; held = this.#idle.pop()) {
-      if (this.#isStale(held)) {
-        this.#drop(held)
-        continue
-      }
-      held.idleSince = undefined
-      return heard(Exit.succeed(held.lent))
-    }
+    const ticket: Ticket = { peer, held: false, called: () => this.#turnOf(waiter) }
+    const idle = this.#turns.enter(ticket) ? this.#takeIdle() : undefined
+    if (idle !== undefined) return this.#serve(heard, ticket, idle)
     const timer = setTimeout(() => this.#fail(waiter, this.#late()), this.#options.acquireMillis)
-    const waiter: Waiter = { heard, timer }
+    const waiter: Waiter = { heard, ticket, timer }
     this.#waiting.add(waiter)
+    if (!ticket.held) return this.#turns.wait(ticket)
+    this.#next.add(waiter)
     this.#grow()
   }
 
@@ -219,22 +233,52 @@ export class Pool {
     this.#options.onReadOnly?.(isReadOnly)
   }
 
+  #takeIdle(): Held | undefined {
+    for (let held = this.#idle.pop(); held !== undefined; held = this.#idle.pop()) {
+      if (!this.#isStale(held)) return held
+      this.#drop(held)
+    }
+    return undefined
+  }
+
+  #turnOf(waiter: Waiter): void {
+    this.#next.add(waiter)
+    const idle = this.#takeIdle()
+    if (idle !== undefined) return this.#end(waiter, idle)
+    this.#grow()
+  }
+
   #giveBack(held: Held): void {
-    if (this.#isStale(held)) return this.#drop(held)
-    const [next] = this.#waiting
-    if (next !== undefined) return this.#serve(next, held)
-    held.idleSince = performance.now()
-    this.#idle.push(held)
+    const { ticket } = held
+    held.ticket = undefined
+    if (this.#isStale(held)) this.#drop(held)
+    else {
+      const [next] = this.#next
+      if (next !== undefined) this.#end(next, held)
+      else {
+        held.idleSince = performance.now()
+        this.#idle.push(held)
+      }
+    }
+    if (ticket !== undefined) this.#turns.leave(ticket)
   }
 
   #leave(waiter: Waiter): void {
     clearTimeout(waiter.timer)
     this.#waiting.delete(waiter)
+    this.#next.delete(waiter)
   }
 
-  #serve(waiter: Waiter, held: Held): void {
+  /** Ends a wait with a connection. */
+  #end(waiter: Waiter, held: Held): void {
     this.#leave(waiter)
-    waiter.heard(Exit.succeed(held.lent))
+    this.#serve(waiter.heard, waiter.ticket, held)
+  }
+
+  #serve(heard: Waiter["heard"], ticket: Ticket, held: Held): void {
+    held.idleSince = undefined
+    held.ticket = ticket
+    heard(Exit.succeed(held.lent))
   }
 
   #late(): Late {
@@ -247,6 +291,7 @@ export class Pool {
   #fail(waiter: Waiter, cause: unknown): void {
     this.#leave(waiter)
     waiter.heard(noConnection(cause))
+    this.#turns.leave(waiter.ticket)
   }
 
   #admit(client: PostgresClient, generation: number): void {
@@ -260,7 +305,8 @@ export class Pool {
       since,
       until: since + this.#keptFor.life * (1 - lifeJitter * Math.random()),
       idleSince: undefined,
-      isRetired: false
+      isRetired: false,
+      ticket: undefined
     }
     client.judge = (failure) => this.#judge(held, failure)
     this.#all.add(held)
@@ -273,7 +319,7 @@ export class Pool {
    */
   async #open(): Promise<void> {
     this.#connecting++
-    for (let attempt = 0; !this.#isClosed && this.#connecting <= this.#waiting.size; attempt++) {
+    for (let attempt = 0; !this.#isClosed && this.#connecting <= this.#next.size; attempt++) {
       const generation = this.#generation
       const opened = await this.#options.connect().then(Exit.succeed, Exit.fail)
       if (Exit.isSuccess(opened)) {
@@ -285,7 +331,7 @@ export class Pool {
       if (codeOf(this.#refusal) === readOnly) this.#see(true)
       if (!isPassing(this.#refusal)) {
         this.#connecting--
-        const [first] = this.#waiting
+        const [first] = this.#next
         if (first !== undefined) this.#fail(first, this.#refusal)
         return this.#grow()
       }
@@ -299,7 +345,7 @@ export class Pool {
 
   #grow(): void {
     if (this.#isClosed) return
-    while (this.#connecting < this.#waiting.size && this.#all.size + this.#connecting < this.#options.max) {
+    while (this.#connecting < this.#next.size && this.#all.size + this.#connecting < this.#options.max) {
       void this.#open()
     }
   }

@@ -1,10 +1,15 @@
-import { Effect, Exit } from "effect"
+import { it as effectIt } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { afterEach, assert, describe, it, vi } from "vitest"
+import { currentPeer } from "../../../src/engine/net/FairSemaphore.ts"
+import { peerOf } from "../../../src/engine/net/Peer.ts"
+import type { Peer } from "../../../src/engine/net/Peer.ts"
 import { connectionOf, makeClient, send, withTimeLimit } from "../../../src/engine/sql/PostgresClient.ts"
 import type { PostgresClient } from "../../../src/engine/sql/PostgresClient.ts"
 import type { KeptFor, Lent } from "../../../src/engine/sql/PostgresPool.ts"
 import { keptFor, Pool } from "../../../src/engine/sql/PostgresPool.ts"
 import { freshPostgresUrl } from "../../support/Databases.ts"
+import { openDriver } from "../../support/OpenDatabase.ts"
 import { patienceMs } from "../../support/Patience.ts"
 
 const poolOf = (url: string, kept: Partial<KeptFor>, idleMillis = Infinity): Pool =>
@@ -20,9 +25,9 @@ const poolOf = (url: string, kept: Partial<KeptFor>, idleMillis = Infinity): Poo
     keptFor: { ...keptFor, ...kept }
   })
 
-const lend = (pool: Pool): Promise<Lent> =>
+const lend = (pool: Pool, peer?: Peer): Promise<Lent> =>
   new Promise((resolve, reject) =>
-    pool.lend((lent) => Exit.isSuccess(lent) ? resolve(lent.value) : reject(new Error(String(lent.cause))))
+    pool.lend((lent) => Exit.isSuccess(lent) ? resolve(lent.value) : reject(new Error(String(lent.cause))), peer)
   )
 
 const sessionOf = (client: PostgresClient): Promise<unknown> =>
@@ -105,6 +110,28 @@ describe("a pool of connections to PostgreSQL", () => {
     await pool.end()
   })
 
+  it("leaves a connection for another client, and lends to a newcomer before a client that has some", async () => {
+    const pool = poolOf(await freshPostgresUrl(), {})
+    const order: Array<string> = []
+    const asked = (name: string, address: string): Promise<Lent> =>
+      lend(pool, peerOf(address)).then((lent) => {
+        order.push(name)
+        return lent
+      })
+    const first = await asked("busy", "192.0.2.1")
+    const second = await asked("busy", "192.0.2.1")
+    const more = [asked("busy again", "192.0.2.1"), asked("busy again", "192.0.2.1")]
+    const other = await asked("other", "198.51.100.1")
+    const newcomer = asked("newcomer", "203.0.113.1")
+    first.giveBack()
+    const third = await newcomer
+    for (const { giveBack } of [second, other, third]) giveBack()
+    for (const { giveBack } of await Promise.all(more)) giveBack()
+    assert.deepStrictEqual(order, ["busy", "busy", "other", "newcomer", "busy again", "busy again"])
+    assert.strictEqual(pool.counts().busy, 0)
+    await pool.end()
+  })
+
   it("ends when every connection has been returned", async () => {
     const pool = poolOf(await freshPostgresUrl(), {})
     const { client, giveBack } = await lend(pool)
@@ -116,4 +143,29 @@ describe("a pool of connections to PostgreSQL", () => {
     const refused = await lend(pool).then(() => "lent", String)
     assert.include(refused, "the pool is closed")
   })
+})
+
+describe("a client whose transactions wait for each other", () => {
+  effectIt.live("leaves a connection for the statements and transactions of other clients", () =>
+    Effect.gen(function*() {
+      const driver = yield* openDriver(yield* Effect.promise(freshPostgresUrl), 3)
+      const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const hold = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(over))
+      const from = (address: string) => Effect.provideService(currentPeer, peerOf(address))
+      const holding = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 6 }, () => driver.transact(() => Effect.exit(hold))),
+          { concurrency: "unbounded" }
+        ).pipe(from("192.0.2.1"))
+      )
+      yield* Deferred.await(begun)
+      const one = { text: "SELECT 1 AS one", order: [], reads: true }
+      const alone = yield* from("203.0.113.1")(driver.single(one, []))
+      const within = yield* from("203.0.113.2")(
+        driver.transact((connection) => Effect.exit(connection.execute(one.text, [])))
+      )
+      assert.deepStrictEqual([alone, yield* within], [[{ one: 1 }], [{ one: 1 }]])
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holding)
+    }).pipe(Effect.scoped))
 })
