@@ -9,6 +9,15 @@ import { oneLine } from "../HiddenText.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { codeOf, exhausted, isExhaustion } from "./Exhausted.ts"
 
+/** What gives programs their turns. Runs `otherwise` if there is no turn within `millis`. */
+interface Turns {
+  readonly takeWithin: <A, E, R, B, E2, R2>(
+    millis: number,
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
+}
+
 /** One run of a program. */
 export interface ScriptRequest {
   /** The path of the program. A relative path begins in the working directory. PATH is not searched. */
@@ -18,7 +27,7 @@ export interface ScriptRequest {
   readonly env: { readonly [name: string]: string }
   /** The content of standard input. If it is undefined, standard input is empty. A program need not read its input. */
   readonly stdin: string | Uint8Array | undefined
-  /** The time limit, in milliseconds. It includes the wait for a turn. */
+  /** The time limit, in milliseconds. The wait for a turn is not part of it, and has the same limit. */
   readonly timeoutMillis: number
   /** The highest number of bytes on standard output, and also on standard error. */
   readonly maxOutputBytes: number
@@ -27,7 +36,7 @@ export interface ScriptRequest {
    */
   readonly discardsRest?: boolean
   /** Limits how many scripts run at the same time for one purpose. `undefined` if the caller is already limited. */
-  readonly turns: { readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> } | undefined
+  readonly turns: Turns | undefined
 }
 
 /** The outcome of a program that was not killed by its timeout. */
@@ -203,22 +212,30 @@ export class Scripts extends Context.Service<Scripts, {
         const started = start(request, (...outputs) => {
           printed = outputs
         })
-        const late = `did not end within ${request.timeoutMillis} ms`
+        const { timeoutMillis, turns } = request
+        const late = `did not end within ${timeoutMillis} ms`
         const flooded = `printed more than the ${request.maxOutputBytes} octets that are read, and ${late}`
+        const limited = Effect.timeoutOrElse(started, {
+          duration: timeoutMillis,
+          orElse: () =>
+            Effect.fail(
+              new ScriptFailed({
+                reason: "timeout",
+                detail: printed.some(({ isFull }) => isFull()) ? flooded : late,
+                stdout: printed[0]?.read() ?? Buffer.alloc(0)
+              })
+            )
+        })
+        // Otherwise a program that is fast enough would be killed only because others ran before it.
+        const waited = `did not begin within ${timeoutMillis} ms, because other programs ran`
         return traced(
           "script",
           () => ({ path: request.path }),
-          (request.turns?.take(started) ?? started).pipe(Effect.timeoutOrElse({
-            duration: request.timeoutMillis,
-            orElse: () =>
-              Effect.fail(
-                new ScriptFailed({
-                  reason: "timeout",
-                  detail: printed.some(({ isFull }) => isFull()) ? flooded : late,
-                  stdout: printed[0]?.read() ?? Buffer.alloc(0)
-                })
-              )
-          })),
+          turns?.takeWithin(
+            timeoutMillis,
+            limited,
+            Effect.fail(new ScriptFailed({ reason: "not_started", detail: waited }))
+          ) ?? limited,
           ({ exit }) => ({ exit })
         )
       })

@@ -29,16 +29,16 @@ export const ipamCheck = ({ backend, timeout_ms }: ProfileConfig["ipam"], invent
     if (wanted.length === 0) return Effect.succeed(passed)
     const { client } = question
     if (client === undefined) return Effect.succeed(addressUnknown)
-    return inventory.namesFor(client).pipe(
-      Effect.timeoutOrElse({
+    const late = `${inventory.placeOf(client)}: no answer within ${timeout_ms} ms (ipam.timeout_ms)`
+    const names = inventory.namesFor(client)
+    // A program has this limit too, but without its wait for a turn.
+    const limited = backend === "custom"
+      ? names
+      : Effect.timeoutOrElse(names, {
         duration: timeout_ms,
-        orElse: () =>
-          Effect.fail(
-            new InventoryFailed({
-              detail: `${inventory.placeOf(client)}: no answer within ${timeout_ms} ms (ipam.timeout_ms)`
-            })
-          )
-      }),
+        orElse: () => Effect.fail(new InventoryFailed({ detail: late }))
+      })
+    return limited.pipe(
       Effect.map(judge(wanted, client.text, inventory.placeOf(client))),
       Effect.catch(({ detail }) => Effect.as(emit("ipam_lookup_failed", { backend, error: detail }), undecided(detail)))
     )

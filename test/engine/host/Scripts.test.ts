@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
@@ -182,14 +183,30 @@ describe("a program", () => {
   it.live("waits for a free slot no longer than its own time limit", () =>
     Effect.gen(function*() {
       const one = makeFairSemaphore(1)
-      const started = yield* Deferred.make<void>()
-      const holder = yield* Effect.forkChild(
-        one.take(Effect.andThen(Deferred.succeed(started, undefined), Effect.never))
-      )
-      yield* Deferred.await(started)
+      const holder = yield* Effect.forkChild(one.take(Effect.never), { startImmediately: true })
       const failure = yield* Effect.flip(run("/bin/true", { turns: one, timeoutMillis: 100 }))
-      assert.strictEqual(failure.reason, "timeout")
+      assert.deepInclude(failure, {
+        reason: "not_started",
+        detail: "did not begin within 100 ms, because other programs ran"
+      })
       yield* Fiber.interrupt(holder)
       assert.strictEqual((yield* run("/bin/true", { turns: one })).exit, 0)
+    }))
+
+  it.effect("has its whole time limit after it has waited for a free slot", () =>
+    Effect.gen(function*() {
+      const one = makeFairSemaphore(1)
+      const holder = yield* Effect.forkChild(one.take(Effect.never), { startImmediately: true })
+      const [begun, told] = ["begun", "told"].map((name) => join(freshDirectory(), name))
+      const path = shellScript(`echo > ${begun}; while [ ! -e ${told} ]; do sleep 0.01; done`)
+      const waiting = yield* Effect.forkChild(run(path, { turns: one, timeoutMillis: 1000 }), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust(900)
+      yield* Fiber.interrupt(holder)
+      yield* appears(begun ?? "")
+      yield* TestClock.adjust(900)
+      writeFileSync(told ?? "", "")
+      assert.strictEqual((yield* Fiber.join(waiting)).exit, 0)
     }))
 })

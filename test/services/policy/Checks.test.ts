@@ -560,12 +560,16 @@ describe("custom", () => {
     Effect.gen(function*() {
       let [running, most] = [0, 0]
       const scripts = Scripts.layerScripted(({ turns }) =>
-        (turns ?? makeFairSemaphore(99)).take(Effect.gen(function*() {
-          most = Math.max(most, ++running)
-          yield* Effect.yieldNow
-          running--
-          return { exit: 0, stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
-        }))
+        (turns ?? makeFairSemaphore(99)).takeWithin(
+          60_000,
+          Effect.gen(function*() {
+            most = Math.max(most, ++running)
+            yield* Effect.yieldNow
+            running--
+            return { exit: 0, stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
+          }),
+          Effect.never
+        )
       )
       const { profiles } = policyOf("type = \"custom\"\nscript_path = \"x\"")
       const layer = Policies.layer(profiles).pipe(

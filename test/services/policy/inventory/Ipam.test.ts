@@ -1,13 +1,18 @@
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import type { Scope } from "effect"
+import { TestClock } from "effect/testing"
 import { once } from "node:events"
 import type { IncomingHttpHeaders, ServerResponse } from "node:http"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe } from "vitest"
+import { Scripts } from "../../../../src/engine/host/Scripts.ts"
+import { JsonGet } from "../../../../src/engine/net/JsonGet.ts"
+import { Resolver } from "../../../../src/engine/net/Resolver.ts"
 import type { Record as LogRecord } from "../../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../../src/engine/telemetry/EventLog.ts"
+import { Policies } from "../../../../src/services/policy/Policies.ts"
 import type { Decision } from "../../../../src/services/policy/Policy.ts"
 import { configOf } from "../../../support/Graph.ts"
 import { ordering, policiesOf } from "../../../support/Policies.ts"
@@ -59,13 +64,16 @@ const shown = (decision: Decision): string =>
 
 const records: Array<LogRecord> = []
 
-const policy = (ipam: string) => {
-  records.length = 0
-  return policiesOf(configOf(`filter.rules = ["own"]
+const owning = (ipam: string) =>
+  configOf(`filter.rules = ["own"]
 filter.check.owned = { type = "ipam" }
 filter.rule.own = { when = "owned", then = "allow" }
 [ipam]
-${ipam}`))
+${ipam}`)
+
+const policy = (ipam: string) => {
+  records.length = 0
+  return policiesOf(owning(ipam))
 }
 
 const ask = (names: ReadonlyArray<string>, ip = "192.0.2.7") =>
@@ -570,4 +578,20 @@ describe("custom", () => {
       ).pipe(Effect.provide(over("", more, path)))
     }
   )
+
+  it.effect("may wait for its turn as long as it may then run", () =>
+    Effect.gen(function*() {
+      const names = Buffer.from("a.example")
+      const scripts = Scripts.layerScripted(({ timeoutMillis }) =>
+        Effect.delay(Effect.succeed({ exit: 0, stdout: names, stderr: Buffer.alloc(0) }), 2 * timeoutMillis - 1)
+      )
+      const { profiles } = owning(`backend = "custom"\ncustom.script_path = "x"`)
+      const layer = Policies.layer(profiles).pipe(
+        Layer.provide(Layer.mergeAll(scripts, Layer.mock(JsonGet, {}), Resolver.layerStatic({}))),
+        Layer.orDie
+      )
+      const asked = yield* Effect.forkChild(Effect.provide(ask(["a.example"]), layer), { startImmediately: true })
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* Fiber.join(asked), "Allowed")
+    }))
 })
