@@ -27,7 +27,7 @@ const [shortestWait, longestWait] = [6 * hourSeconds, daySeconds]
  */
 const restSeconds = 60
 const atOnce = 100
-/** For how many milliseconds one pass begins new requests. */
+/** For how many milliseconds one pass begins new requests. Twice as long, it puts off what is not asked about. */
 const passMillis = 30_000
 
 type Due = Effect.Success<ReturnType<typeof renewals.due>>[number]
@@ -65,23 +65,30 @@ const askAbout = Effect.fnUntraced(function*({ certificate, notAfter, orderId, o
   return true
 })
 
+/** Until when the upstreams of profiles are not asked, in epoch seconds, by the name of the profile. */
+export type Resting = Map<string, number>
+
 /**
  * Makes one pass over the certificates about which an upstream must be asked. If an upstream fails, it is not asked
- * about its other certificates in this pass. It is asked again an hour later.
+ * about any certificate for an hour. `resting` outlives the pass, because an upstream that does not answer may use up
+ * the whole pass, and would then use up the next one too, so that the other upstreams would never be asked.
  */
-export const askUpstreams: Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Signers> = Effect.gen(
-  function*() {
+export const askUpstreams = (
+  resting: Resting
+): Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Signers> =>
+  Effect.gen(function*() {
     const begun = yield* lifeMillis
-    const failed = new Set<string>()
     for (;;) {
       const some = yield* renewals.due(yield* currentSeconds, atOnce)
       for (const one of some) {
-        if ((yield* lifeMillis) - begun >= passMillis) return Reschedule((yield* currentSeconds) + restSeconds)
-        if (failed.has(one.profile)) {
-          yield* transaction(renewals.again(one.orderId, (yield* currentSeconds) + hourSeconds))
-        } else if (!(yield* askAbout(one))) failed.add(one.profile)
+        const now = yield* currentSeconds
+        // If the clock was wrong when the upstream failed, the wait must not be longer than with a correct clock.
+        const until = Math.min(resting.get(one.profile) ?? 0, now + hourSeconds)
+        const isResting = until > now
+        if ((yield* lifeMillis) - begun >= (isResting ? 2 : 1) * passMillis) return Reschedule(now + restSeconds)
+        if (isResting) yield* transaction(renewals.again(one.orderId, until))
+        else if (!(yield* askAbout(one))) resting.set(one.profile, (yield* currentSeconds) + hourSeconds)
       }
       if (some.length < atOnce) return Reschedule((yield* currentSeconds) + renewalsEverySeconds)
     }
-  }
-)
+  })

@@ -5,6 +5,7 @@ import { periodicKey } from "../../engine/queue/Job.ts"
 import type { AnyHandler } from "../../engine/queue/Kind.ts"
 import { Done } from "../../engine/queue/Outcome.ts"
 import type { Database } from "../../engine/sql/Database.ts"
+import type { Resting } from "../../operations/work/UpstreamRenewals.ts"
 import { askUpstreams, renewalsEverySeconds } from "../../operations/work/UpstreamRenewals.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import type { Config } from "../../settings/AppConfig.ts"
@@ -24,12 +25,13 @@ export const renewalHandler = (
 ): AnyHandler<Database, JobFailure> => {
   const relays = profiles.some(({ enabled, signer }) => enabled && signer.backend === "relay")
   const within = Effect.provideService(Signers, signers)
+  const resting: Resting = new Map()
   return handler<"upstream_renewals", Database, JobFailure>({
     kind: "upstream_renewals",
     subjects: relays ? [{ key: periodicKey, payload: {} }] : [],
     reachSeconds: renewalsEverySeconds,
     budgetMillis: () => budgetMillis,
-    run: () => relays ? within(askUpstreams) : Effect.succeed(Done()),
+    run: () => relays ? within(askUpstreams(resting)) : Effect.succeed(Done()),
     abandon: () => Effect.void
   })
 }

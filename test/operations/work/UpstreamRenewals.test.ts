@@ -111,6 +111,34 @@ describe.each(databases)("the renewal window of an upstream on $name", (backend)
       assert.notStrictEqual((yield* renewalInfo("default", second.certId)).start, window.start)
     }))
 
+  test("is requested from the other upstreams although one of them never answers", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const hanging = yield* Effect.forEach(["a.example", "b.example", "c.example"], (name) => issued([name]))
+      yield* TestClock.adjust("1 second")
+      const { certId } = yield* issued(["d.example"], "other")
+      const silent = new Set(hanging.map((one) => one.certId))
+      const asked: Array<string> = []
+      suggest((one) => {
+        asked.push(one.certId)
+        return silent.has(one.certId)
+          ? Effect.andThen(
+            TestClock.adjust("30 seconds"),
+            new SigningFailed({ cause: "signer_failed", detail: "no answer" })
+          )
+          : Effect.succeed({ window, retryAfter: undefined })
+      })
+      const known = (yield* handlers(relaying)).filter(({ kind }) => kind === "upstream_renewals")
+      const { enqueuePeriodic, idle, pass } = yield* Runner.make({ ...relaying.jobs, owner: "host:1:a" }, known)
+      yield* enqueuePeriodic()
+      const once = Effect.andThen(pass, Effect.orDie(idle))
+      yield* once
+      yield* TestClock.adjust("1 minute")
+      yield* once
+      assert.deepStrictEqual(asked.slice(1), [certId])
+      assert.deepInclude(yield* renewalInfo("other", certId), window)
+    }))
+
   test("is not requested for a certificate that has expired, is revoked or no longer has a relay", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
