@@ -5,6 +5,8 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { SMTPPoolOptions } from "nodemailer/lib/smtp-pool"
 import { tlsFault } from "../TlsFault.ts"
+import type { FairSemaphore } from "./FairSemaphore.ts"
+import { makeFairSemaphore } from "./FairSemaphore.ts"
 
 /** The mail server. */
 export interface MailServer {
@@ -48,6 +50,9 @@ export interface Posted {
 /** For how many milliseconds a connection is kept for the next message. */
 const idleMillis = 5000
 
+/** How many connections to one server there are at once. */
+const atOnce = 2
+
 const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true } => {
   const { host, password, port, security, timeoutMillis, username } = server
   return {
@@ -59,7 +64,7 @@ const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true 
     ignoreTLS: security === "none",
     ...(username === "" ? {} : { auth: { user: username, pass: Redacted.value(password) } }),
     tls: { minVersion: "TLSv1.2" },
-    maxConnections: 2,
+    maxConnections: atOnce,
     // The queue decides whether to try again.
     maxRequeues: 0,
     idleTimeout: idleMillis,
@@ -103,15 +108,18 @@ export class Mail extends Context.Service<Mail, {
   readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/engine/net/Mail") {
   /**
-   * Uses SMTP. Messages to the same server share connections. The connections close with the layer. The library is
+   * Uses SMTP. Messages to the same server share connections, and wait for one as long as they may then take. The connections close with the layer. The library is
    * loaded only when it is needed.
    */
   static readonly layer: Layer.Layer<Mail> = Layer.effect(
     this,
     Effect.gen(function*() {
       const library = yield* Effect.cached(Effect.promise(() => import("nodemailer")))
-      const open = new Map<string, ReturnType<(typeof import("nodemailer"))["createTransport"]>>()
-      yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach((one) => one.close())))
+      const open = new Map<string, {
+        readonly transport: ReturnType<(typeof import("nodemailer"))["createTransport"]>
+        readonly turns: FairSemaphore
+      }>()
+      yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach(({ transport }) => transport.close())))
       return Mail.of({
         greet: Effect.fnUntraced(function*(server) {
           const { createTransport } = yield* library
@@ -127,9 +135,22 @@ export class Mail extends Context.Service<Mail, {
         send: Effect.fnUntraced(function*(server, letter) {
           const { createTransport } = yield* library
           const key = JSON.stringify({ ...server, password: Redacted.value(server.password) })
-          const transport = open.get(key) ?? createTransport(optionsOf(server))
-          open.set(key, transport)
-          return yield* within(server, post(transport, letter))
+          const { transport, turns } = open.get(key) ??
+            { transport: createTransport(optionsOf(server)), turns: makeFairSemaphore(atOnce) }
+          open.set(key, { transport, turns })
+          // The wait for a connection is not part of the time limit. Otherwise a message whose server is slow would be
+          // given up after it was sent, and sent again, only because others were sent before it.
+          return yield* turns.takeWithin(
+            server.timeoutMillis,
+            within(server, post(transport, letter)),
+            Effect.fail(
+              new MailFailed({
+                detail: `other messages had the connections for ${server.timeoutMillis} ms`,
+                status: undefined,
+                isPermanent: false
+              })
+            )
+          )
         })
       })
     })

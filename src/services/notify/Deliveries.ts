@@ -25,7 +25,10 @@ export const keyOf = (scope: Scope): string => scope === operatorScope ? "admin.
 export class Deliveries extends Context.Service<Deliveries, {
   /** Makes one attempt to deliver, within the time limit of the entry. */
   readonly deliver: (delivery: Delivery) => Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
-  /** Returns the time limit of one attempt in milliseconds, or `undefined` if the entry does not exist. */
+  /**
+   * Returns how many milliseconds one attempt may take, together with the wait of a mail for a connection. Returns
+   * `undefined` if the entry does not exist.
+   */
   readonly timeoutMillis: (target: Omit<Delivery, "fields">) => number | undefined
 }>()("acme/services/notify/Deliveries") {
   /**
@@ -63,7 +66,7 @@ const compiled = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Sectio
 
 const timeoutOf = (section: Section, { backend, entry }: Pick<Delivery, "backend" | "entry">): number | undefined => {
   if (!routesOf(section).some((route) => route.backend === backend && route.entry === entry)) return undefined
-  return backend === "email" ? section.email.timeout_ms : section[backend][entry]?.timeout_ms
+  return backend === "email" ? 2 * section.email.timeout_ms : section[backend][entry]?.timeout_ms
 }
 
 const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>, host: string) {

@@ -1,8 +1,9 @@
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import * as Tls from "node:tls"
 import type { SMTPServerOptions } from "smtp-server"
-import { afterAll, assert, beforeAll, describe } from "vitest"
+import { afterAll, assert, beforeAll, describe, vi } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import { generateTlsPair } from "../../../src/crypto/x509/TlsPair.ts"
 import { answering, mailServer } from "../../support/MailServer.ts"
@@ -274,5 +275,32 @@ describe("a mail", () => {
       }
       const failed = yield* refusal(section(dropping.port).replace("20000", "1500"))
       assert.deepInclude({ ...failed }, { hope: "retry" })
+    }))
+})
+
+describe("several mails at once", () => {
+  it.effect("have the whole time limit each, because the wait for a connection is not part of it", () =>
+    Effect.gen(function*() {
+      const held: Array<() => void> = []
+      const server = yield* mailServer({
+        onData: (stream, _, done) => {
+          stream.resume()
+          stream.on("end", () => held.push(() => done(null, "taken")))
+        }
+      })
+      const holds = (count: number) => Effect.promise(() => vi.waitFor(() => assert.lengthOf(held, count)))
+      const three = yield* Effect.forkChild(
+        Effect.provide(
+          Effect.all([1, 2, 3].map(() => deliver("email", "-", issued())), { concurrency: "unbounded" }),
+          deliveries(section(server.port))
+        )
+      )
+      yield* holds(2)
+      yield* TestClock.adjust("15 seconds")
+      for (const answer of held.splice(0)) answer()
+      yield* holds(1)
+      yield* TestClock.adjust("15 seconds")
+      for (const answer of held.splice(0)) answer()
+      assert.lengthOf(yield* Fiber.join(three), 3)
     }))
 })
