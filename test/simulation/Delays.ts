@@ -22,11 +22,16 @@ const slow = [
 ]
 
 const groupOf = (share: string) => share.slice(0, share.indexOf("/"))
+const memberOf = (share: string) => share.split("#")[0] ?? ""
 
-/** Counts the turns of others that may come before a share: each turn of its group follows a turn of other groups. */
+/**
+ * Counts the turns of others that may come before a share. Each turn of its group follows a turn of other groups, and
+ * each turn of its member one of the other members of the group.
+ */
 const turnsBefore = (share: string, shares: ReadonlyArray<string>): number => {
-  const own = shares.filter((one) => groupOf(one) === groupOf(share)).length
-  return own * new Set(shares.map(groupOf)).size - 1
+  const members = new Set(shares.map(memberOf).filter((one) => groupOf(one) === groupOf(share))).size
+  const own = shares.filter((one) => memberOf(one) === memberOf(share)).length
+  return own * members * new Set(shares.map(groupOf)).size - 1
 }
 
 const longestOf = (kind: string, turns: number): number => {

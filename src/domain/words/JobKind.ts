@@ -97,8 +97,8 @@ export const kinds = {
         [Schema.Record(Schema.String, Schema.Unknown)]
       )
     }),
-    // Each member of such a share is a receiver. There are few receivers, so one receiver may take a larger part than
-    // one account.
+    // Each member of such a share is a receiver, and each part of it an account that events are about. There are few
+    // receivers, so one receiver may take a larger part than one account.
     room: waiting({ factor: 2, memberPart: 1 / 2 })
   }),
   notify_expiry_digest: kind({ payload: ofProfile, periodic: true }),

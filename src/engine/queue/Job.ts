@@ -43,8 +43,8 @@ export interface Job {
   readonly deadline: number | undefined
   readonly createdAt: number
   /**
-   * The share in which the job counts among jobs of its kind: a group and a member of that group, if the job has them
-   * ({@link shareOf}).
+   * The share in which the job counts among jobs of its kind: a group, a member of that group, and a part of that
+   * member, if the job has them ({@link shareOf}).
    */
   readonly share: string
   /**
@@ -56,11 +56,18 @@ export interface Job {
   readonly unreadable?: string
 }
 
-/** Returns the share of a job. Claims are fair between groups, and between the members of each group. */
-export const shareOf = (group: string, member: string): string => `${group}/${member}`
+/**
+ * Returns the share of a job. Claims are fair between groups, between the members of each group, and between the parts
+ * of each member, if it has parts. How many slots a member may have does not depend on its parts.
+ */
+export const shareOf = (group: string, member: string, part?: string): string =>
+  part === undefined ? `${group}/${member}` : `${group}/${member}#${part}`
 
 /** Returns the group of a share. */
 export const groupOf = (share: string): string => share.slice(0, Math.max(share.indexOf("/"), 0))
+
+/** Returns the part of a share that names its group and its member. */
+export const memberOf = (share: string): string => share.slice(0, (share + "#").indexOf("#"))
 
 /** Returns the least text that is not less than any share of a group: the shares of no group are empty. */
 export const startOf = (group: string): string => group === "" ? "" : `${group}/`

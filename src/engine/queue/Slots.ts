@@ -3,7 +3,7 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { Database, ifUndone } from "../sql/Database.ts"
 import { lifeMillis } from "../Time.ts"
 import type { Job, JobId } from "./Job.ts"
-import { groupOf } from "./Job.ts"
+import { groupOf, memberOf } from "./Job.ts"
 import { LastTurns } from "./LastTurns.ts"
 
 /** How many jobs of a kind one process may have at once. */
@@ -93,8 +93,8 @@ const mostLooks = 8
 
 /** What decides which share gets the next slot. */
 export interface Standing {
-  /** Returns how many slots the group of a share has, and how many the share has. */
-  readonly of: (share: string) => readonly [group: number, share: number]
+  /** Returns how many slots the group of a share has, how many its member, and how many the share itself. */
+  readonly of: (share: string) => readonly [group: number, member: number, share: number]
   /** {@link LastTurns.waitsSince} */
   readonly waitsSince: (name: string, runAt: number) => number
 }
@@ -103,6 +103,7 @@ export interface Standing {
 class Held implements Standing {
   count = 0
   readonly groups = new Map<string, number>()
+  readonly members = new Map<string, number>()
   readonly shares = new Map<string, number>()
   /** Whether more rows may be waiting than there is room for. */
   isCrowded = false
@@ -111,8 +112,12 @@ class Held implements Standing {
   readonly nextShares = new Map<string, string>()
   readonly #turns = new LastTurns()
 
-  of(share: string): readonly [group: number, share: number] {
-    return [this.groups.get(groupOf(share)) ?? 0, this.shares.get(share) ?? 0]
+  of(share: string): readonly [group: number, member: number, share: number] {
+    return [
+      this.groups.get(groupOf(share)) ?? 0,
+      this.members.get(memberOf(share)) ?? 0,
+      this.shares.get(share) ?? 0
+    ]
   }
 
   waitsSince(name: string, runAt: number): number {
@@ -125,7 +130,8 @@ class Held implements Standing {
 
   add(share: string, by: 1 | -1): void {
     this.count += by
-    for (const [held, name] of [[this.groups, groupOf(share)], [this.shares, share]] as const) {
+    const counts = [[this.groups, groupOf(share)], [this.members, memberOf(share)], [this.shares, share]] as const
+    for (const [held, name] of counts) {
       const now = (held.get(name) ?? 0) + by
       if (now === 0) held.delete(name)
       else held.set(name, now)
@@ -135,26 +141,29 @@ class Held implements Standing {
 }
 
 /**
- * Chooses the heads to claim now. The group and the share with the fewest slots come first, and no group or share gets
- * more than its part. Among equals, the group and the share that have waited longest come first, either since the row
- * was due or since their last turn.
+ * Chooses the heads to claim now. The group, the member and the share with the fewest slots come first, and no group or
+ * member gets more than its part. Among equals, those come first that have waited longest, either since the row was due
+ * or since their last turn.
  */
 export const choose = (
   heads: ReadonlyArray<Head>,
   standing: Standing,
   { free, group, memberPart }: Pick<Room, "group" | "memberPart"> & { readonly free: number }
 ): ReadonlyArray<Head> => {
-  const given = new Map<string, number>()
+  const givenTo = { groups: new Map<string, number>(), members: new Map<string, number>() }
   const chosen = new Set<Head>()
-  const ofGroup = (share: string) => standing.of(share)[0] + (given.get(groupOf(share)) ?? 0)
+  const ofGroup = (share: string) => standing.of(share)[0] + (givenTo.groups.get(groupOf(share)) ?? 0)
+  const ofMember = (share: string) => standing.of(share)[1] + (givenTo.members.get(memberOf(share)) ?? 0)
   const mayHave = (share: string) => {
     const left = Math.min(group - ofGroup(share), free - chosen.size)
-    return left > 0 && standing.of(share)[1] < Math.max(1, Math.floor(left * memberPart))
+    return left > 0 && ofMember(share) < Math.max(1, Math.floor(left * memberPart))
   }
   const order = ({ runAt, share }: Head): ReadonlyArray<number> => [
     ofGroup(share),
-    standing.of(share)[1],
+    ofMember(share),
+    standing.of(share)[2],
     standing.waitsSince(groupOf(share), runAt),
+    standing.waitsSince(memberOf(share), runAt),
     standing.waitsSince(share, runAt),
     runAt
   ]
@@ -167,8 +176,10 @@ export const choose = (
     }
     if (best === undefined) break
     chosen.add(best.head)
-    const name = groupOf(best.head.share)
-    given.set(name, (given.get(name) ?? 0) + 1)
+    const { share } = best.head
+    for (const [given, name] of [[givenTo.groups, groupOf(share)], [givenTo.members, memberOf(share)]] as const) {
+      given.set(name, (given.get(name) ?? 0) + 1)
+    }
   }
   return [...chosen]
 }

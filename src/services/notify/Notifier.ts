@@ -37,6 +37,16 @@ const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> =>
   )
 }
 
+/**
+ * Returns the share of a delivery. The accounts take turns at a receiver, so that many events about one account do not
+ * delay the events about others.
+ */
+const receiverShareOf = (
+  scope: Scope,
+  { backend, entry }: Pick<Route, "backend" | "entry">,
+  { account_id }: Payload
+): string => shareOf(scope, `${backend}/${entry}`, typeof account_id === "string" ? account_id : "-")
+
 /** A mail to a contact of an account: its recipient, and the orders that the mail is about. */
 export interface ContactLetter {
   readonly event: typeof contactEvent
@@ -80,13 +90,13 @@ export class Notifier extends Context.Service<Notifier, {
           { event, scope }: { readonly event: MessageKind; readonly scope: Scope },
           { backend, entry }: Pick<Route, "backend" | "entry">,
           fields: Payload,
-          share = `${backend}/${entry}`
+          share = receiverShareOf(scope, { backend, entry }, fields)
         ) {
           const { at, delivery_id } = fields
           const job = enqueueJob({
             kind: "notify_deliver",
             dedupKey: `${delivery_id}/${backend}/${entry}`,
-            share: shareOf(scope, share),
+            share,
             payload: { scope, backend, entry, event, fields },
             deadline: at + patienceSeconds
           })
@@ -98,7 +108,7 @@ export class Notifier extends Context.Service<Notifier, {
           // Mails to contacts have a share of their own, so that many of them do not delay mails to operators.
           write: Effect.fnUntraced(function*(letter) {
             const fields = payloadOf(letter, yield* currentSeconds, yield* uuid)
-            yield* insert(letter, mail, fields, `email/${contactEvent}`)
+            yield* insert(letter, mail, fields, shareOf(letter.scope, `email/${contactEvent}`))
           }),
           isWanted: (event, scope) => routes().get(scope)?.routes.some(({ events }) => events.has(event)) ?? false,
           queue: Effect.fnUntraced(function*(occurrence) {

@@ -167,16 +167,59 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual([has("a/webhook/slow"), has("a/email/-"), has("b/webhook/chat")], [0, 3, 3])
     }))
 
+  it.effect("go round among the parts of a member, which has no more slots than without parts", () =>
+    Effect.gen(function*() {
+      const slots = Slots.make(roomOf)
+      let queues = [
+        ...Array.from({ length: 200 }, () => "a/webhook/chat#many"),
+        "a/webhook/chat#one",
+        "a/webhook/chat#two",
+        "a/webhook/chat#one"
+      ].map((share, at): Head => ({ id: idOf(at), share, runAt: at }))
+      const take = (rows: ReadonlyArray<Head>) => {
+        queues = queues.filter((row) => !rows.includes(row))
+        return rows.map(({ id, share }) => ({ ...job("notify_deliver", share), id }))
+      }
+      const source: Partial<Source> = {
+        claim: ({ limit }) => Effect.sync(() => take(queues.slice(0, limit))),
+        due: ({ limit }) => Effect.sync(() => queues.slice(0, limit)),
+        groups: () => Effect.succeed(["a"]),
+        heads: () =>
+          Effect.sync(() =>
+            [...new Set(queues.map(({ share }) => share))].sort().flatMap((share) =>
+              queues.find((row) => row.share === share) ?? []
+            )
+          ),
+        claimThese: (ids) => Effect.sync(() => take(queues.filter(({ id }) => ids.includes(id))))
+      }
+      const fill = Effect.map(filled(slots, source, ["notify_deliver"], 8, 1000), ({ begun }) => begun)
+      let running = yield* fill
+      const ended: Array<string> = []
+      while (queues.some(({ share }) => !share.endsWith("many"))) {
+        assert.isAtMost(running.length, 4, "the other receivers have what they had")
+        const [one = assert.fail("nothing"), ...rest] = running
+        ended.push(one.share)
+        slots.release(one)
+        running = [...rest, ...(yield* fill)]
+      }
+      assert.isAtMost(ended.length, 12)
+    }))
+
   it("are given evenly to groups first, and never beyond a share", () => {
     const heads = ["a/1", "a/2", "a/3", "b/1", "b/2"].map((share, index) => ({ id: idOf(index), share, runAt: index }))
-    const none = () => [0, 0] as const
-    const chosen = (free: number, has: (share: string) => readonly [number, number], group = 9, memberPart = 9) =>
+    const none = () => [0, 0, 0] as const
+    const chosen = (
+      free: number,
+      has: (share: string) => readonly [number, number, number],
+      group = 9,
+      memberPart = 9
+    ) =>
       Slots.choose(heads, { of: has, waitsSince: (_, runAt) => runAt }, { free, group, memberPart })
         .map(({ share }) => share)
     assert.deepStrictEqual(chosen(3, none), ["a/1", "b/1", "a/2"])
     assert.deepStrictEqual(chosen(9, none, 2), ["a/1", "b/1", "a/2", "b/2"])
-    assert.deepStrictEqual(chosen(1, (share) => share.startsWith("a/") ? [1, 1] : [0, 0]), ["b/1"])
-    const some = (share: string) => share === "a/2" ? [1, 1] as const : [0, 0] as const
+    assert.deepStrictEqual(chosen(1, (share) => share.startsWith("a/") ? [1, 1, 1] : [0, 0, 0]), ["b/1"])
+    const some = (share: string) => share === "a/2" ? [1, 1, 1] as const : [0, 0, 0] as const
     assert.include(chosen(20, some, 20, 1 / 4), "a/2")
     assert.notInclude(chosen(20, some, 4, 1 / 4), "a/2", "what is left is for others")
   })

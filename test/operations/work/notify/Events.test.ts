@@ -84,6 +84,12 @@ const told = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
       assert.deepStrictEqual(fields, first.fields, "one payload for all")
       assert.strictEqual(scope, "default")
     }
+    // The accounts take turns at each receiver.
+    const account = typeof first.fields["account_id"] === "string" ? first.fields["account_id"] : "-"
+    assert.sameMembers(
+      [...yield* column(`SELECT share FROM jobs WHERE payload LIKE '%"${event}"%'`)],
+      rows.map(({ backend, entry, scope }) => `${scope}/${backend}/${entry}#${account}`)
+    )
     const { at, delivery_id, hook, profile, ...members } = first.fields
     assert.deepStrictEqual([hook, profile], [event, "default"])
     assert.isNumber(at)
