@@ -230,8 +230,9 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"local_ca_crl_regenerate", Needs, JobFailure>({
       kind: "local_ca_crl_regenerate",
+      reachSeconds: crl.unsignedSeconds,
       budgetMillis: () => signatureBudgetMillis,
-      run: (payload) => within(crl.regenerate(payload)),
+      run: (payload, job) => within(crl.signNext(payload, job)),
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue this job again
     }),
     ...expiryHandlers(config),

@@ -10,6 +10,7 @@ import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../../domain/
 import type { PayloadOf } from "../../../domain/words/JobKind.ts"
 import { emit } from "../../../domain/words/Log.ts"
 import { clocks } from "../../../engine/queue/Clocks.ts"
+import type { Job } from "../../../engine/queue/Job.ts"
 import { Done, Reschedule, Retry } from "../../../engine/queue/Outcome.ts"
 import type { Queue } from "../../../engine/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
@@ -202,6 +203,22 @@ export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_
   }
   return Retry(new ListsOvertaken())
 })
+
+/** The number of seconds after which a list that was not signed in any attempt is tried again. */
+export const unsignedSeconds = 300
+
+/**
+ * Makes one attempt of the job to sign the next list. If the key did not sign, or the list could not be recorded, the
+ * job does not end with its last attempt, because the revocations of that time are on no list.
+ */
+export const signNext = (payload: PayloadOf<"local_ca_crl_regenerate">, job: Pick<Job, "attempts" | "maxAttempts">) =>
+  Effect.flatMap(
+    regenerate(payload),
+    (outcome) =>
+      outcome._tag === "Retry" && outcome.failure._tag === "ListNotSigned" && job.attempts >= job.maxAttempts
+        ? Effect.map(currentSeconds, (now) => Reschedule(now + unsignedSeconds, { failure: outcome.failure }))
+        : Effect.succeed(outcome)
+  )
 
 /**
  * Returns whether a new list is due. A CA that has ended signs no more lists. Otherwise a list is due if no list is stored, or if the stored list is past half of its

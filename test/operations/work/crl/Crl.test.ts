@@ -247,6 +247,27 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { unmet: true }
     )
 
+    test("is signed within minutes when the key signs again, however long it did not", () =>
+      Effect.gen(function*() {
+        const signers = yield* Signers
+        const broken = {
+          ...signers,
+          crlIssuers: signers.crlIssuers.map((one) => ({ ...one, sign: () => new NotSigned({ detail: "planted" }) }))
+        }
+        const [one = assert.fail("nothing was issued")] = yield* issue("a.example")
+        yield* forget
+        yield* revoke(one)
+        for (let turn = 0; turn < 20; turn++) {
+          yield* Effect.provideService(work(kind), Signers, broken)
+          yield* TestClock.adjust("5 minutes")
+        }
+        assert.deepStrictEqual(yield* jobs, ["ready"])
+        assert.notInclude(yield* listed, one.serial)
+        yield* work(kind)
+        assert.include(yield* listed, one.serial)
+        assert.deepStrictEqual(yield* jobs, ["done"])
+      }))
+
     test("is answered with 503 and Retry-After until it exists", () =>
       Effect.gen(function*() {
         const answer = yield* get("/crl")
