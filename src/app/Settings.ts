@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import type { Roles } from "../domain/Role.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { ConfigFile, Loaded } from "../settings/Load.ts"
-import { loadConfig, loadSection } from "../settings/Load.ts"
+import { loadConfig, loadSection, readConfigFile } from "../settings/Load.ts"
 import type { NeededSection } from "../settings/Resolve.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
@@ -32,6 +32,8 @@ const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Eff
     Effect.map(({ config }) => config)
   )
 
+const gone = ({ path }: ConfigFile) => refused({ message: `${path} was there before, and does not exist any more.` })
+
 /** The configuration, from the file and the variables of the host. */
 export class Settings extends Context.Service<Settings, {
   /** The configuration. It is read at the first use and then kept, because a command uses only one configuration. */
@@ -42,7 +44,8 @@ export class Settings extends Context.Service<Settings, {
   readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
   /**
    * Reads the configuration again, for a process with these roles. Faults in keys that only other roles use are
-   * tolerated. If the file is given, it is not read again.
+   * tolerated. If the file is given, it is not read again. A file that has disappeared since it was read is refused:
+   * with the defaults in its place, a service would lose its policies without a word.
    */
   readonly fresh: (roles: Roles, file?: ConfigFile) => Effect.Effect<Loaded, CommandFailed>
 }>()("acme/app/Settings") {
@@ -50,7 +53,15 @@ export class Settings extends Context.Service<Settings, {
     this,
     Effect.gen(function*() {
       const host = yield* Host
-      const fresh = (roles: Roles, file?: ConfigFile) => read(host, roles, file)
+      let wasPresent = false
+      const fresh = (roles: Roles, given?: ConfigFile) =>
+        Effect.gen(function*() {
+          const file = given ?? (yield* readConfigFile(host))
+          const isAbsent = file.text === undefined && file.fault === undefined
+          if (isAbsent && wasPresent) return yield* gone(file)
+          wasPresent ||= file.text !== undefined
+          return yield* read(host, roles, file)
+        })
       const loaded = yield* Effect.cached(read(host))
       const whole = Effect.map(loaded, ({ config }) => config)
       const forSection = (section: NeededSection) => Effect.catch(whole, () => readSection(host, section))

@@ -95,6 +95,10 @@ const readSources = Effect.fnUntraced(function*({ cwd, env, file: known, roles }
   return { sources, file, path, filePresent, fileNamedButAbsent }
 })
 
+/** Reads the file of a configuration, and judges nothing in it. */
+export const readConfigFile = (surroundings: Surroundings): Effect.Effect<ConfigFile> =>
+  Effect.map(readSources(surroundings), ({ file }) => file)
+
 type Read = Effect.Success<ReturnType<typeof readSources>>
 
 const resolve = Effect.fnUntraced(function*(

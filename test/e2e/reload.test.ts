@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
 import type { AddressInfo } from "node:net"
 import { createServer } from "node:net"
@@ -108,6 +108,13 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
   afterAll(async () => {
     http.close()
     await ground?.dispose()
+  })
+
+  it("is refused if the file has disappeared", async () => {
+    rmSync(join(ground.server.directory, "config.toml"))
+    ground.server.signal("SIGHUP")
+    const { fields } = await ground.server.waitForEvent("server_config_reload_refused")
+    assert.match(String(fields["error"]), /\/config\.toml was there before, and does not exist any more\.$/)
   })
 
   it("begins to serve an added profile and stops serving a removed one", async () => {

@@ -1,6 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as nodePath from "node:path"
 import { codeOf } from "./Exhausted.ts"
@@ -24,15 +25,64 @@ const folderReasonOf = (code: string): string =>
 
 const reasonOf = (code: string): string => code === "EISDIR" ? "is a directory" : `cannot be read (${code})`
 
-/** Reads the octets of a file. */
-export const readOctets = (path: string): Effect.Effect<Uint8Array, FileUnreadable> =>
+const attempt = <A>(path: string, body: () => Promise<A>): Effect.Effect<A, FileUnreadable> =>
   Effect.tryPromise({
-    try: () => fs.readFile(path),
+    try: body,
     catch: (cause) => {
       const code = codeOf(cause) ?? "unknown"
       return new FileUnreadable({ path, reason: reasonOf(code), code })
     }
   })
+
+const pipeSeconds = 10
+const millisBetweenReads = 20
+const mostAtOnce = 65_536
+
+/**
+ * Reads a pipe until its writer closes it. A pipe is how some programs pass a file that they have decrypted. It may have
+ * no writer, or one that writes nothing.
+ */
+const readPipe = Effect.fnUntraced(
+  function*(path: string, pipe: fs.FileHandle): Effect.fn.Return<Uint8Array, FileUnreadable> {
+    const read: Array<Uint8Array> = []
+    for (;;) {
+      const buffer = Buffer.alloc(mostAtOnce)
+      // Undefined if the writer has not written yet, and 0 if there is no writer.
+      const octets = yield* Effect.catchIf(
+        attempt(
+          path,
+          (): Promise<number | undefined> => pipe.read(buffer, 0, mostAtOnce).then((done) => done.bytesRead)
+        ),
+        ({ code }) => code === "EAGAIN",
+        () => Effect.undefined
+      )
+      if (octets === 0 && read.length > 0) return Buffer.concat(read)
+      if (octets === undefined || octets === 0) yield* Effect.sleep(millisBetweenReads)
+      else read.push(buffer.subarray(0, octets))
+    }
+  }
+)
+
+/**
+ * Reads the octets of a file. A pipe must be written within some seconds. A read that waited for its writer in the
+ * system would hold a thread of the runtime, and then the process could neither go on nor end.
+ */
+export const readOctets = (path: string): Effect.Effect<Uint8Array, FileUnreadable> =>
+  Effect.acquireUseRelease(
+    attempt(path, () => fs.open(path, constants.O_RDONLY | constants.O_NONBLOCK)),
+    (file) =>
+      Effect.flatMap(attempt(path, () => file.stat()), (stats) =>
+        stats.isFIFO()
+          ? Effect.timeoutOrElse(readPipe(path, file), {
+            duration: `${pipeSeconds} seconds`,
+            orElse: () =>
+              Effect.fail(
+                new FileUnreadable({ path, reason: `is a pipe that was not written within ${pipeSeconds} s` })
+              )
+          })
+          : attempt(path, () => file.readFile())),
+    (file) => Effect.ignore(Effect.tryPromise(() => file.close()))
+  )
 
 /** Reads the UTF-8 text of a file. */
 export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
