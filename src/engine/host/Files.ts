@@ -37,29 +37,34 @@ const attempt = <A>(path: string, body: () => Promise<A>): Effect.Effect<A, File
 const pipeSeconds = 10
 const millisBetweenReads = 20
 const mostAtOnce = 65_536
+const mostOfPipe = 16 * 1024 * 1024
 
 /**
- * Reads a pipe until its writer closes it. A pipe is how some programs pass a file that they have decrypted. It may have
- * no writer, or one that writes nothing.
+ * Reads a pipe until its writer closes it, or a device until its end. A pipe is how some programs pass a file that they
+ * have decrypted. It may have no writer, or one that writes nothing. A device may have no end.
  */
 const readPipe = Effect.fnUntraced(
-  function*(path: string, pipe: fs.FileHandle): Effect.fn.Return<Uint8Array, FileUnreadable> {
+  function*(path: string, file: fs.FileHandle, isPipe: boolean): Effect.fn.Return<Uint8Array, FileUnreadable> {
     const read: Array<Uint8Array> = []
-    for (;;) {
+    for (let length = 0; length <= mostOfPipe;) {
       const buffer = Buffer.alloc(mostAtOnce)
-      // Undefined if the writer has not written yet, and 0 if there is no writer.
+      // Undefined if nothing was written yet, and 0 at the end or if there is no writer.
       const octets = yield* Effect.catchIf(
         attempt(
           path,
-          (): Promise<number | undefined> => pipe.read(buffer, 0, mostAtOnce).then((done) => done.bytesRead)
+          (): Promise<number | undefined> => file.read(buffer, 0, mostAtOnce).then((done) => done.bytesRead)
         ),
         ({ code }) => code === "EAGAIN",
         () => Effect.undefined
       )
-      if (octets === 0 && read.length > 0) return Buffer.concat(read)
+      if (octets === 0 && (!isPipe || length > 0)) return Buffer.concat(read)
       if (octets === undefined || octets === 0) yield* Effect.sleep(millisBetweenReads)
-      else read.push(buffer.subarray(0, octets))
+      else {
+        read.push(buffer.subarray(0, octets))
+        length += octets
+      }
     }
+    return yield* new FileUnreadable({ path, reason: `has more than ${mostOfPipe} octets` })
   }
 )
 
@@ -72,8 +77,8 @@ export const readOctets = (path: string): Effect.Effect<Uint8Array, FileUnreadab
     attempt(path, () => fs.open(path, constants.O_RDONLY | constants.O_NONBLOCK)),
     (file) =>
       Effect.flatMap(attempt(path, () => file.stat()), (stats) =>
-        stats.isFIFO()
-          ? Effect.timeoutOrElse(readPipe(path, file), {
+        stats.isFIFO() || stats.isCharacterDevice()
+          ? Effect.timeoutOrElse(readPipe(path, file, stats.isFIFO()), {
             duration: `${pipeSeconds} seconds`,
             orElse: () =>
               Effect.fail(

@@ -40,4 +40,11 @@ describe("a file", () => {
       const { message } = yield* sleptThrough(Effect.flip(readText(path)))
       assert.strictEqual(message, `${path} is a pipe that was not written within 10 s`)
     }))
+
+  it.effect("is empty if it is the empty device, and refused if it is a device without an end", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* readText("/dev/null"), "")
+      const { message } = yield* Effect.flip(readText("/dev/zero"))
+      assert.strictEqual(message, "/dev/zero has more than 16777216 octets")
+    }))
 })
