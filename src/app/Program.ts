@@ -190,6 +190,9 @@ export const start = (installed: Installed): void => {
   Effect.runFork(program).addObserver((exit) => {
     if (Exit.isSuccess(exit)) process.exit(exit.value)
     // A command reports its own failures. This one came before the command began.
-    process.stderr.write(`${messageOf(Cause.squash(exit.cause))}\n`, () => process.exit(1))
+    const message = messageOf(Cause.squash(exit.cause))
+    const isJson = process.argv.includes("--json")
+    const said = isJson ? JSON.stringify({ error: "host_failed", message }) : message
+    process.stderr.write(`${said}\n`, () => process.exit(1))
   })
 }

@@ -134,6 +134,14 @@ describe("words that could be read in several ways", () => {
     assert.deepStrictEqual(await ends(...words), { code: 3, out: "", err })
   })
 
+  it("are arguments after --, also if they begin with a hyphen", async () => {
+    for (const word of ["-x", "--yes", "--help", "--json", "--"]) {
+      const { code, err } = await ends("audit", "show", "--json", "--", word)
+      assert.deepStrictEqual([code, JSON.parse(err).error], [1, "host_failed"], word)
+    }
+    await refuses(["order", "list", "--", "-x"], "-x")
+  })
+
   it("are read as arguments after a flag that takes no value", async () => {
     for (const word of ["1", "true", "no", "-"]) {
       const { code, err } = await ends("audit", "show", "--json", word)

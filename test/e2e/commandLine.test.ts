@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { readdirSync, statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
@@ -123,6 +123,15 @@ describe("the command line", () => {
     })
     const code = await new Promise((done) => child.once("close", done))
     assert.deepStrictEqual([code, stderr], [0, ""])
+  })
+
+  it("prints an error as JSON even if it comes before the command, such as in a directory that was removed", () => {
+    const directory = freshDirectory()
+    const script = `rmdir "$0"; exec "${runtime}" "${program}" order list --json`
+    const { status, stderr } = spawnSync("sh", ["-c", script, directory], { cwd: directory, encoding: "utf8" })
+    const { error, message } = JSON.parse(stderr) as { readonly error: string; readonly message: string }
+    assert.deepStrictEqual([status, error], [1, "host_failed"])
+    assert.include(message, "ENOENT")
   })
 
   it.each(["bash", "fish", "zsh"])("prints completions for %s that name the commands", async (shell) => {

@@ -29,7 +29,7 @@ const printable = (word: string): string => /^[\w./:=@*-]+$/.test(word) ? word :
 const isOneOf = ({ isClosed, words }: Flag, word: string): boolean => !isClosed || words.includes(word)
 const choiceOf = ({ name, words }: Flag) => Result.fail(`${name} takes one of ${words.join(", ")}.`)
 
-/** Reads the words that follow the words of a command. */
+/** Reads the words that follow the words of a command. After `--` every word is an argument. */
 const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> => {
   const command = path.slice(1).join(" ")
   const known = new Map(flags.flatMap((flag) => [flag.name, ...flag.aliases].map((name) => [name, flag] as const)))
@@ -37,9 +37,14 @@ const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
   const valuesOf = ({ name }: Flag) => given.get(name) ?? []
   const give = (flag: Flag, value: string) => given.set(flag.name, [...valuesOf(flag), value])
   let place = 0
+  let areFlagsOver = false
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? ""
-    if (!word.startsWith("-") || word === "-") {
+    if (word === "--" && !areFlagsOver) {
+      areFlagsOver = true
+      continue
+    }
+    if (areFlagsOver || !word.startsWith("-") || word === "-") {
       const argument = args[place]
       if (argument === undefined) return Result.fail(`${command} takes no argument ${printable(word)}.`)
       if (word === "") return Result.fail(`${argument.name} is empty.`)

@@ -54,16 +54,20 @@ export const globalFlags: ReadonlyArray<Flag> = [
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, word: W | undefined) =>
   word === undefined ? Result.fail(`${flag} takes one of ${words.join(", ")}.`) : Result.succeed(word)
 
-/** Separates the global flags from the other arguments. Fails with a sentence that names the wrong flag. */
+/** Separates the global flags from the other arguments. After `--` there are no flags. Fails with a sentence that names the wrong flag. */
 export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals["Service"], string> =>
   Result.gen(function*() {
     let logLevel: Globals["Service"]["logLevel"]
     let color: Globals["Service"]["color"] = "auto"
     let asks: Globals["Service"]["asks"]
-    let [yes, utc] = [false, false]
+    let [json, yes, utc] = [false, false, false]
     const rest: Array<string> = []
     for (let at = 0; at < argv.length; at++) {
       const argument = argv[at] ?? ""
+      if (argument === "--") {
+        rest.push(...argv.slice(at))
+        break
+      }
       const [flag, inline] = argument.startsWith("--") && argument.includes("=")
         ? [argument.slice(0, argument.indexOf("=")), argument.slice(argument.indexOf("=") + 1)]
         : [argument, undefined]
@@ -76,7 +80,10 @@ export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals[
       else if (argument === "--utc") utc = true
       else if (argument === "-h" || argument === "--help") asks = "help"
       else if (argument === "-V" || argument === "--version") asks ??= "version"
-      else rest.push(argument)
+      else {
+        json ||= argument === "--json"
+        rest.push(argument)
+      }
     }
-    return { logLevel, color, yes, utc, json: rest.includes("--json"), asks, rest }
+    return { logLevel, color, yes, utc, json, asks, rest }
   })
