@@ -245,7 +245,6 @@ export type AcmeError =
   | Compound
   | AlreadyReplaced
   | OrderNotReady
-  | BadCsr
   | AlreadyRevoked
   | BadRevocationReason
   | RateLimited
@@ -261,24 +260,5 @@ export type AcmeError =
   | RevocationStopped
   | Shed
   | DeadlineExceeded
-  | ChallengeUnreachable
-  | ChallengeMismatched
-  | TxtLookupFailed
-  | TxtMismatched
-  | HandshakeFailed
-  | AlpnCertificateMismatched
-  | ValidationAbandoned
-  | AuthorizationDeactivated
-  | KindRemoved
-  | AuthorityWithdrawn
-  | IssuerCompromised
-  | IssuanceAbandoned
-  | UpstreamRefusedOrder
-  | UpstreamRefusedName
-  | UpstreamUnsupportedName
-  | UpstreamMalformedOrder
-  | UpstreamRefusedNames
-  | UpstreamForbiddenByCaa
-  | UpstreamRefusedKey
-  | UpstreamRateLimited
-  | UpstreamTooSlow
+  | ChallengeFailed
+  | IssuanceFailed

@@ -108,8 +108,8 @@ export class Mail extends Context.Service<Mail, {
   readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/engine/net/Mail") {
   /**
-   * Uses SMTP. Messages to the same server share connections, and wait for one as long as they may then take. The connections close with the layer. The library is
-   * loaded only when it is needed.
+   * Uses SMTP. Messages to the same server share connections, and wait for one as long as they may then take. The
+   * connections close with the layer. The library is loaded only when it is needed.
    */
   static readonly layer: Layer.Layer<Mail> = Layer.effect(
     this,

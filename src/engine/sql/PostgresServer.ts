@@ -177,8 +177,7 @@ const fits: { readonly [A in SessionAttributes]: (state: State) => boolean } = {
  * The locks of the service need READ COMMITTED, but an administrator may have set another level for the role or the
  * database.
  */
-const settings =
-  "SET enable_seqscan = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
+const settings = "SET enable_seqscan = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 
 /**
  * Connects to the first server that fits. Unless the URL accepts any server, begins with the server that fitted last.

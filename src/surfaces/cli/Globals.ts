@@ -54,7 +54,10 @@ export const globalFlags: ReadonlyArray<Flag> = [
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, word: W | undefined) =>
   word === undefined ? Result.fail(`${flag} takes one of ${words.join(", ")}.`) : Result.succeed(word)
 
-/** Separates the global flags from the other arguments. After `--` there are no flags. Fails with a sentence that names the wrong flag. */
+/**
+ * Separates the global flags from the other arguments. After `--` there are no flags. Fails with a sentence that names
+ * the wrong flag.
+ */
 export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals["Service"], string> =>
   Result.gen(function*() {
     let logLevel: Globals["Service"]["logLevel"]

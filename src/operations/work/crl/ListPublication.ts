@@ -221,8 +221,9 @@ export const signNext = (payload: PayloadOf<"local_ca_crl_regenerate">, job: Pic
   )
 
 /**
- * Returns whether a new list is due. A CA that has ended signs no more lists. Otherwise a list is due if no list is stored, or if the stored list is past half of its
- * validity, lacks a recorded revocation, has a `thisUpdate` in the future, or cannot be read as a list.
+ * Returns whether a new list is due. A CA that has ended signs no more lists. Otherwise a list is due if no list is
+ * stored, or if the stored list is past half of its validity, lacks a recorded revocation, has a `thisUpdate` in the
+ * future, or cannot be read as a list.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const now = yield* currentSeconds
