@@ -77,6 +77,10 @@ interface State {
 /** How long a reload waits for children that are starting. */
 const startMillis = 60_000
 
+/** How often each child that serves is asked for a sign of life, and after how many missing answers in a row it is ended. */
+const betweenPings = "15 seconds"
+const mostMissed = 4
+
 const betweenLooks = "1 second"
 const exitCodes = [1, 2, 3] as const
 
@@ -115,6 +119,19 @@ const begun = Effect.fnUntraced(function*(state: State, task: Task) {
 })
 
 /**
+ * Ends a child that serves but answers no more, because its thread is stuck. Its clients would wait until their own time
+ * limits. A child that only stops still answers.
+ */
+const endSilent = Effect.fnUntraced(function*(process: number, child: ChildProcess) {
+  for (let missed = 0; missed < mostMissed;) {
+    yield* Effect.sleep(betweenPings)
+    const answer = yield* Effect.timeoutOption(child.ask("ping"), answerMillis)
+    missed = Option.isNone(answer) ? missed + 1 : 0
+  }
+  yield* end(process, child)
+})
+
+/**
  * Keeps one child running: each child that ends has a successor. The successor of a child that has served for a while
  * starts at once. The waits grow while children keep ending.
  */
@@ -130,7 +147,8 @@ const keep = Effect.fnUntraced(function*(state: State, task: Task, first: Deferr
       watched.begun(yield* lifeMillis)
       yield* Deferred.succeed(first, undefined)
     }
-    const ended = yield* child.ended
+    const silent = child.isReady() ? endSilent(process, child) : Effect.void
+    const ended = yield* Effect.raceFirst(child.ended, Effect.andThen(silent, Effect.never))
     running.delete(process)
     if (state.stopping) return
     if (!state.hasStarted && !child.isReady()) {

@@ -127,7 +127,7 @@ export const processMeanings = {
     "operate/runbooks/process-gone.md"
   ],
   server_process_silent: [
-    "A process did not answer a reload, did not finish its start during one, or did not end in time, so the parent has ended it by SIGKILL.",
+    "A process was silent for more than a minute, did not answer a reload, did not finish its start during one, or did not end in time, so the parent has ended it by SIGKILL.",
     "Find out whether something had stopped the process, such as SIGSTOP or a debugger; if not, report it to the authors of the service.",
     "operate/sizing.md"
   ],
