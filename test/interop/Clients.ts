@@ -5,6 +5,7 @@ import { caddy, caddyOfPypi } from "./clients/Caddy.ts"
 import { certbot, certbot1, certbot5 } from "./clients/Certbot.ts"
 import { dehydrated } from "./clients/Dehydrated.ts"
 import { autocert, certmagic } from "./clients/Go.ts"
+import { acme4j } from "./clients/Java.ts"
 import { lego } from "./clients/Lego.ts"
 import { pythonAcme } from "./clients/PythonAcme.ts"
 import { rootAcme } from "./clients/RootAcme.ts"
@@ -19,6 +20,7 @@ export const clients: ReadonlyArray<Client> = [
   certbot,
   certbot5,
   certbot1,
+  acme4j,
   lers,
   instantAcme,
   acme2,

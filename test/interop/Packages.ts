@@ -12,6 +12,7 @@ const packages: Readonly<Record<string, string>> = {
   javac: "default-jdk-headless",
   keytool: "default-jre-headless",
   kubectl: "kubernetes-client",
+  mvn: "maven",
   named: "bind9",
   "nix-instantiate": "nix-bin",
   nsupdate: "bind9-dnsutils",

@@ -15,7 +15,7 @@ const isOlder = (here: string, wanted: string): boolean => {
  * Returns nothing if a toolchain of at least this version is available, and otherwise the reason: it is absent or too
  * old.
  */
-export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
+export const lacks = async (command: "cargo" | "go" | "javac", wanted: string): Promise<string | undefined> => {
   const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
   // The version of the toolchain itself. A toolchain that would download a newer version counts as its present version.
   const env = { HOME: process.env["HOME"] ?? "/", GOTOOLCHAIN: "local" }

@@ -7,6 +7,7 @@ import { caddy, caddyOfPypi } from "../clients/Caddy.ts"
 import { certbot, certbot1, certbot5 } from "../clients/Certbot.ts"
 import { dehydrated } from "../clients/Dehydrated.ts"
 import { autocert, certmagic } from "../clients/Go.ts"
+import { acme4j } from "../clients/Java.ts"
 import { lego } from "../clients/Lego.ts"
 import { pythonAcme } from "../clients/PythonAcme.ts"
 import { rootAcme } from "../clients/RootAcme.ts"
@@ -243,6 +244,14 @@ export const rows: ReadonlyArray<Row> = [
     set: "`DirectoryBuilder::new`; `http_client` with the CA among its roots; a profile without credentials"
   },
   {
+    name: "Java: acme4j",
+    tried: pinned(acme4j),
+    eab: yes,
+    dns01: yes,
+    ari: "from 3.2",
+    set: "`Session`, `withKeyIdentifier`; an account key that the service accepts; `cacerts`"
+  },
+  {
     name: "lego 5",
     byHand: "5.6.0",
     eab: yes,
@@ -308,6 +317,5 @@ export const rows: ReadonlyArray<Row> = [
     dns01: yes,
     ari: "from 4.24",
     set: "`Set-PAServer`, `-ExtAcctKID`, `-ExtAcctHMACKey`; put the CA into the machine's store"
-  },
-  { name: "Java: acme4j", eab: yes, dns01: yes, ari: "from 3.2", set: "`Session`, `withKeyIdentifier`; `cacerts`" }
+  }
 ]
