@@ -95,7 +95,9 @@ export const kinds = {
           { hook: Schema.String, profile: Schema.String, at: Schema.Int, delivery_id: Schema.String }
         ),
         [Schema.Record(Schema.String, Schema.Unknown)]
-      )
+      ),
+      /** The only recipients of a mail, because the others have it. */
+      to: Schema.optional(Schema.Array(Schema.String))
     }),
     // Each member of such a share is a receiver, and each part of it an account that events are about. There are few
     // receivers, so one receiver may take a larger part than one account.

@@ -45,6 +45,8 @@ export interface Posted {
   readonly answer: string
   /** The recipients that the server refused, although it accepted others. */
   readonly refused: ReadonlyArray<string>
+  /** Those of the refused recipients that the server may accept later, as a server does that greylists. */
+  readonly deferred: ReadonlyArray<string>
 }
 
 /** For how many milliseconds a connection is kept for the next message. */
@@ -78,6 +80,7 @@ const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true 
 interface SmtpError extends Error {
   readonly command?: string
   readonly responseCode?: number
+  readonly recipient?: string
 }
 
 /** The commands whose refusal is about the message or its recipients, not about the connection. */
@@ -194,5 +197,11 @@ const post = (
         }),
       catch: failureOf
     }),
-    (info) => ({ answer: String(info.response), refused: (info.rejected ?? []).map(String) })
+    ({ rejected = [], rejectedErrors = [], response }) => ({
+      answer: String(response),
+      refused: rejected.map(String),
+      deferred: (rejectedErrors as ReadonlyArray<SmtpError>).flatMap(({ recipient, responseCode = 0 }) =>
+        recipient !== undefined && responseCode >= 400 && responseCode < 500 ? [recipient] : []
+      )
+    })
   )

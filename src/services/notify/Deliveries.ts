@@ -81,11 +81,11 @@ const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>, 
   return Deliveries.of({
     timeoutMillis,
     deliver: (delivery): Effect.Effect<Receipt, DeliveryRefused | TargetMissing> => {
-      const { backend, entry, fields, scope } = delivery
+      const { backend, entry, fields, scope, to } = delivery
       const found = ready.get(scope)
       if (found === undefined || timeoutMillis(delivery) === undefined) return new TargetMissing()
       const { messages, section } = found
-      if (backend === "email") return send({ mail, messages }, section.email, fields)
+      if (backend === "email") return send({ mail, messages }, section.email, fields, to)
       const [webhook, program] = [section.webhook[entry], section.custom[entry]]
       if (backend === "webhook" && webhook !== undefined) return post({ web, messages }, entry, webhook, fields)
       if (backend === "custom" && program !== undefined) return run(scripts, entry, program, fields)

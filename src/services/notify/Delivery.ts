@@ -7,6 +7,8 @@ export interface Delivery {
   readonly backend: NotificationBackend
   readonly entry: string
   readonly fields: Payload
+  /** The only recipients of a mail, because the others have it. */
+  readonly to?: ReadonlyArray<string> | undefined
 }
 
 /** The receiver's answer, in a few words that are safe to show. */
@@ -20,9 +22,11 @@ export class DeliveryRefused extends Data.TaggedError("DeliveryRefused")<{
   readonly detail: string
   /**
    * `retry` means that a later attempt may succeed, and `never` that another attempt would fail too. `ended` means that
-   * some recipients have received the message, and the others will never receive it.
+   * some recipients have received the message, and the others will never receive it, except those in `left`.
    */
   readonly hope: "retry" | "never" | "ended"
+  /** The recipients of a mail that may receive it later, while the others have it. */
+  readonly left?: ReadonlyArray<string>
   readonly status?: number | undefined
   readonly exitCode?: number | undefined
   /** The number of seconds that the receiver asked to wait before the next attempt. */

@@ -29,14 +29,15 @@ const domainOf = (mailbox: string): string => {
 
 const mostShown = 200
 
-/** Sends one message. Every attempt has the same Message-ID. */
+/** Sends one message, to all its recipients or `only` to these. Every attempt has the same Message-ID. */
 export const send = Effect.fnUntraced(function*(
   { mail, messages }: { readonly mail: Mail["Service"]; readonly messages: Messages },
   entry: Entry,
-  fields: Payload
+  fields: Payload,
+  only?: ReadonlyArray<string>
 ): Effect.fn.Return<Receipt, DeliveryRefused> {
   const letter = yield* Effect.mapError(messages.letter(fields), unrendered)
-  const to = recipientsOf(fields, entry.to)
+  const to = only ?? recipientsOf(fields, entry.to)
   const posted = yield* Effect.mapError(
     mail.send(serverOf(entry), {
       ...letter,
@@ -50,7 +51,9 @@ export const send = Effect.fnUntraced(function*(
   )
   const answer = posted.answer.slice(0, mostShown)
   if (posted.refused.length === 0) return { answer }
-  const detail = `${posted.refused.length} of ${to.length} recipients refused, the others taken`
+  const left = posted.deferred
+  const later = left.length === 0 ? "" : `; ${left.length} of the refused may be taken later`
+  const detail = `${posted.refused.length} of ${to.length} recipients refused, the others taken${later}`
   // The other recipients have received the message. Another attempt would send it to them again.
-  return yield* new DeliveryRefused({ detail, hope: "ended" })
+  return yield* new DeliveryRefused({ detail, hope: "ended", left })
 })

@@ -170,6 +170,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }
   ]
   const terms = {
+    retryBaseSeconds: config.jobs.retry_base_seconds,
     retryMaxSeconds: config.jobs.retry_max_seconds,
     remindsAt: (name: string) => {
       const profile = profiles.get(name)

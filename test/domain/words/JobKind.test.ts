@@ -33,7 +33,7 @@ describe("the payload of a job", () => {
           assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: [7] }))), member)
           assert.strictEqual(
             isOptional,
-            ["above", "client_ip", "request_id", "reason", "upstream"].includes(member),
+            ["above", "client_ip", "request_id", "reason", "to", "upstream"].includes(member),
             member
           )
         }

@@ -6,6 +6,7 @@ import type { SMTPServerOptions } from "smtp-server"
 import { afterAll, assert, beforeAll, describe, vi } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import { generateTlsPair } from "../../../src/crypto/x509/TlsPair.ts"
+import { Deliveries } from "../../../src/services/notify/Deliveries.ts"
 import { answering, mailServer } from "../../support/MailServer.ts"
 import { deliver, deliveries, deliveryId, issued, payload } from "../../support/Notified.ts"
 import { freePort } from "../../support/Ports.ts"
@@ -259,8 +260,30 @@ describe("a mail", () => {
         onRcptTo: ({ address }, _, done) => address.startsWith("two") ? done(answering(550)) : done()
       })
       const failed = yield* refusal(section(server.port))
-      assert.deepInclude({ ...failed }, { hope: "ended", detail: "1 of 2 recipients refused, the others taken" })
+      const detail = "1 of 2 recipients refused, the others taken"
+      assert.deepInclude({ ...failed }, { hope: "ended", left: [], detail })
       assert.lengthOf(server.taken, 1)
+    }))
+
+  it.live("is sent again only to a recipient whom the server has greylisted while it took the others", () =>
+    Effect.gen(function*() {
+      const met = new Set<string>()
+      const server = yield* mailServer({
+        onRcptTo: ({ address }, _, done) => {
+          const isKnown = !address.startsWith("two") || met.has(address)
+          met.add(address)
+          return isKnown ? done() : done(answering(450))
+        }
+      })
+      const failed = yield* refusal(section(server.port))
+      const detail = "1 of 2 recipients refused, the others taken; 1 of the refused may be taken later"
+      assert.deepInclude({ ...failed }, { hope: "ended", left: ["two@example.org"], detail })
+      const again = { scope: "default", backend: "email", entry: "-", fields: issued(), to: failed.left } as const
+      yield* Effect.provide(Effect.flatMap(Deliveries, (all) => all.deliver(again)), deliveries(section(server.port)))
+      assert.deepStrictEqual(
+        server.taken.map(({ recipients }) => recipients),
+        [["ops@example.org"], ["two@example.org"]]
+      )
     }))
 
   it.live("is tried again if the server does not answer, disconnects or does not exist", () =>

@@ -11,7 +11,7 @@ import { DeliveryRefused, TargetMissing } from "../../../../src/services/notify/
 import { Notifier, notify } from "../../../../src/services/notify/Notifier.ts"
 import { counted } from "../../../support/Counted.ts"
 import { databases } from "../../../support/Databases.ts"
-import { column, configOf, eventsOf, sql } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import { work } from "../../../support/Issued.ts"
 import { keyboard } from "../../../support/Operators.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
@@ -34,9 +34,11 @@ type Answer = Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
 describe.each(databases)("a delivery on $name", (backend) => {
   const seen: Array<Payload> = []
   let answers: Array<Answer> = []
-  const deliver: Deliveries["Service"]["deliver"] = ({ fields }) =>
+  const to: Array<ReadonlyArray<string> | undefined> = []
+  const deliver: Deliveries["Service"]["deliver"] = ({ fields, to: only }) =>
     Effect.suspend(() => {
       seen.push(fields)
+      to.push(only)
       return answers.shift() ?? Effect.succeed({ answer: "taken" })
     })
   const { records, test } = useWorld(backend, { script: () => ({ deliver, maxAttempts: 5 }) })
@@ -44,6 +46,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
   const happen = Effect.provide(
     Effect.suspend(() => {
       seen.length = 0
+      to.length = 0
       return notify({ event: "account_deactivated", scope: "default", fields: { account_id: "a" } })
     }),
     Notifier.layer(() => config)
@@ -140,6 +143,26 @@ describe.each(databases)("a delivery on $name", (backend) => {
       yield* work("notify_deliver")
       assert.deepInclude(yield* state, { status: "done" })
       assert.include(eventsOf(records), "notify_delivery_failed")
+    }))
+
+  test("is followed by another one to the mailboxes that were only deferred, which goes to no others", () =>
+    Effect.gen(function*() {
+      const left = ["two@example.org", "three@example.org"]
+      answers = [
+        new DeliveryRefused({ detail: "2 of 3 recipients refused", hope: "ended", left }),
+        new DeliveryRefused({ detail: "1 of 2 recipients refused", hope: "ended", left: left.slice(1) })
+      ]
+      yield* happen
+      yield* work("notify_deliver")
+      assert.deepStrictEqual(yield* column("SELECT status FROM jobs ORDER BY created_at, id"), ["done", "ready"])
+      for (const _ of left) {
+        yield* TestClock.adjust("30 seconds")
+        yield* work("notify_deliver")
+      }
+      assert.deepStrictEqual(to, [undefined, left, ["three@example.org"]])
+      assert.lengthOf(new Set(seen.map(({ delivery_id }) => delivery_id)), 1)
+      assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs"), ["done"])
+      assert.strictEqual(yield* count("SELECT count(DISTINCT deadline) FROM jobs"), 1)
     }))
 
   test("waits for at most a day for a process that knows the receiver if this process does not", () =>
