@@ -47,6 +47,17 @@ const mostProfiles = 100
 /** The number of milliseconds after which the directory is read again, because an upstream may change its URLs. */
 const directoryLife = 3_600_000
 
+/** The operations whose URLs are in the directory. */
+const listed = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange"] as const
+type Listed = typeof listed[number]
+const isListed = (operation: Operation): operation is Listed => (listed as ReadonlyArray<Operation>).includes(operation)
+
+/** Returns whether a failure may mean that the upstream has moved the URL. */
+const isGone = ({ _tag, status }: UpstreamFailed): boolean =>
+  status === undefined
+    ? _tag === "UpstreamUnavailable"
+    : [404, 405, 410].includes(status) || (status >= 300 && status <= 399)
+
 /**
  * If the body of an answer to newOrder or newAccount was cut off, treats it as empty. The URL of the new order or
  * account is in the headers, and everything else can be read again from that URL.
@@ -181,16 +192,36 @@ export const make = (
         : yield* currentDirectory
     })
 
+    /**
+     * Returns the failure of a request to a URL of the directory. If the upstream may have moved the URL, forgets the
+     * directory. If the upstream has another URL now, a later attempt may succeed.
+     */
+    const unlessMoved = (operation: Operation, url: string, error: UpstreamFailed) =>
+      Effect.gen(function*() {
+        if (!isListed(operation) || !isGone(error)) return yield* error
+        yield* Ref.set(known, undefined)
+        if (error._tag === "UpstreamUnavailable") return yield* error
+        const now = yield* Effect.option(directory)
+        if (now._tag === "None" || now.value[operation] === url) return yield* error
+        const { detail, status, type } = error
+        return yield* new UpstreamUnavailable({
+          detail: `the upstream has moved ${operation}: ${detail}`,
+          status,
+          type
+        })
+      })
+
     const nonce: Effect.Effect<string, UpstreamFailed> = Effect.gen(function*() {
       const kept = nonces.pop()
       if (kept !== undefined) {
         return kept
       }
       const { newNonce } = yield* directory
-      const answer = yield* send("newNonce", "HEAD", newNonce)
+      const unmoved = (error: UpstreamFailed) => unlessMoved("newNonce", newNonce, error)
+      const answer = yield* Effect.catch(send("newNonce", "HEAD", newNonce), unmoved)
       const { status } = answer
       return nonces.pop() ??
-        (yield* unavailable(`newNonce answers ${status} without a nonce`, answer))
+        (yield* Effect.catch(unavailable(`newNonce answers ${status} without a nonce`, answer), unmoved))
     })
 
     /** Marks a failure as a failure to get a nonce. In that case the request itself was not sent. */
@@ -261,9 +292,8 @@ export const make = (
           ...(by === "jwk" ? { jwk: used.jwk } : { kid: by.kid })
         }
         const signed = yield* used.sign(header, payload === "" ? "" : JSON.stringify(payload))
-        const answer = yield* send(operation, "POST", url, JSON.stringify(signed))
         const again = post(operation, url, payload, by, tries - 1)
-        return yield* successOf(answer).pipe(
+        return yield* Effect.flatMap(send(operation, "POST", url, JSON.stringify(signed)), successOf).pipe(
           Effect.catchIf(
             ({ type }) => type === "badNonce" && tries > 1,
             () => Effect.andThen(emit("upstream_bad_nonce_retry", { target_host: base.host }), again)
@@ -276,7 +306,8 @@ export const make = (
                 current = found
                 return again
               })
-          )
+          ),
+          Effect.catch((error) => unlessMoved(operation, url, error))
         )
       })
 

@@ -19,7 +19,8 @@ import {
   payloadAt,
   play,
   privateKey,
-  storedAt
+  storedAt,
+  upstreamWith
 } from "../../../support/ScriptedUpstream.ts"
 
 /* Tests orders at an upstream that sends false data, delays or fails (docs/contribute/attacks.md, "Relay"). */
@@ -649,5 +650,74 @@ describe("a refusal", () => {
         "/order/1": [{ json: order("invalid", { error: { type: "urn:ietf:params:acme:error:caa", detail: "CAA" } }) }]
       })
       assert.deepInclude(two.failure, { _tag: "UpstreamRefused", type: "caa", detail: "CAA" })
+    }))
+})
+
+describe("a URL of the directory that the upstream has moved", () => {
+  const moved = { ...directory, newNonce: `${ca}/v2/nonce`, newOrder: `${ca}/v2/order`, revokeCert: `${ca}/v2/revoke` }
+  const problem = { "content-type": "application/problem+json" }
+  const kid = `${ca}/acct/1`
+
+  it.effect.each<readonly [string, Said]>([
+    ["404", { status: 404, json: { type: `${urn}malformed`, detail: "page not found" }, headers: problem }],
+    ["404 of a proxy", { status: 404, text: "<h1>Not Found</h1>" }],
+    ["405", { status: 405, json: { type: `${urn}malformed`, detail: "no" }, headers: problem }],
+    ["301", { status: 301, headers: { location: `${ca}/v2/order` } }],
+    ["nobody there", { unsent: true }]
+  ])("is read again after %s, so that the next attempt succeeds", ([, said]) =>
+    Effect.gen(function*() {
+      const { web } = upstreamWith({
+        "/directory": [{ json: directory }, { json: moved }],
+        "/order": [said],
+        "/v2/order": [{ status: 201, json: order("pending"), headers: { location: `${ca}/order/1` } }]
+      })
+      yield* Effect.gen(function*() {
+        const client = yield* AcmeClient.make(`${ca}/directory`, yield* accountKey, "web")
+        const ask = Effect.flatMap(
+          client.directory,
+          ({ newOrder }) => client.post("newOrder", newOrder, { identifiers: [] }, { kid })
+        )
+        const failure = yield* Effect.flip(ask)
+        assert.strictEqual(failure._tag, "UpstreamUnavailable", "the order is tried again")
+        assert.strictEqual((yield* ask).location, `${ca}/order/1`)
+      }).pipe(Effect.provide(web))
+    }))
+
+  it.effect("is read again if nobody gives nonces at the old one", () =>
+    Effect.gen(function*() {
+      const { asked, web } = upstreamWith({
+        "/directory": [{ json: directory, headers: { "replay-nonce": "" } }, {
+          json: moved,
+          headers: { "replay-nonce": "" }
+        }],
+        "/nonce": [{ status: 404, headers: { "replay-nonce": "" } }],
+        "/v2/nonce": [{}]
+      })
+      yield* Effect.gen(function*() {
+        const client = yield* AcmeClient.make(`${ca}/directory`, yield* accountKey, "web")
+        const ask = client.post("account", kid, "", { kid })
+        yield* Effect.flip(ask)
+        yield* Effect.exit(ask)
+        assert.deepStrictEqual(
+          asked.map(({ url }) => url.pathname).filter((path) => path !== "/directory"),
+          ["/nonce", "/v2/nonce", "/acct/1"]
+        )
+      }).pipe(Effect.provide(web))
+    }))
+
+  it.effect("is still the same after a refusal that is about a certificate, which stays definite", () =>
+    Effect.gen(function*() {
+      const unknown = {
+        status: 404,
+        json: { type: `${urn}malformed`, detail: "No such certificate" },
+        headers: problem
+      }
+      const { web } = upstreamWith({ "/revoke": [unknown] })
+      yield* Effect.gen(function*() {
+        const client = yield* AcmeClient.make(`${ca}/directory`, yield* accountKey, "web")
+        yield* client.directory
+        const failure = yield* Effect.flip(client.post("revokeCert", `${ca}/revoke`, {}, { kid }))
+        assert.deepInclude(failure, { _tag: "UpstreamRefused", detail: "No such certificate" })
+      }).pipe(Effect.provide(web))
     }))
 })
