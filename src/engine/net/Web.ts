@@ -72,6 +72,19 @@ const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, pr
   return { socket, over }
 })
 
+/**
+ * Lets the head of an answer decide. If only the body is broken, such as one that follows a 204, returns the answer with
+ * an empty body.
+ */
+export const decidedByHead = (self: Effect.Effect<WebAnswer, WebFailed>): Effect.Effect<WebAnswer, WebFailed> =>
+  Effect.catch(
+    self,
+    (error) =>
+      error.head === undefined
+        ? Effect.fail(error)
+        : Effect.succeed({ ...error.head, body: Buffer.alloc(0), truncated: false })
+  )
+
 type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
 
 /**

@@ -3,6 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { oneLine } from "../../engine/HiddenText.ts"
 import { retryAfter } from "../../engine/net/RetryAfter.ts"
 import type { Web } from "../../engine/net/Web.ts"
+import { decidedByHead } from "../../engine/net/Web.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import type { AuditReceiver } from "./AuditReceiver.ts"
@@ -46,7 +47,7 @@ export const httpReceiver = (settings: Config["audit"]["http"], web: Web["Servic
           },
           body: rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
           maxBytes: mostAnswered
-        }).pipe(Effect.mapError(({ detail }) => new PushFailed({ detail: shown(detail) })))
+        }).pipe(decidedByHead, Effect.mapError(({ detail }) => new PushFailed({ detail: shown(detail) })))
         if (status >= 200 && status < 300) return
         const words = shown(body.toString("utf8"))
         return yield* new PushFailed({

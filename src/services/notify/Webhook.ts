@@ -5,6 +5,7 @@ import type { Payload } from "../../domain/Notification.ts"
 import { oneLine } from "../../engine/HiddenText.ts"
 import { retryAfter } from "../../engine/net/RetryAfter.ts"
 import type { Web, WebAnswer } from "../../engine/net/Web.ts"
+import { decidedByHead } from "../../engine/net/Web.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
@@ -112,6 +113,8 @@ export const post = Effect.fnUntraced(function*(
     body,
     maxBytes: mostAnswered
   }).pipe(
+    // A receiver that has the event must not get it again.
+    decidedByHead,
     // The detail about a refused certificate quotes the names in the certificate. The receiver chooses these names, and
     // there may be many.
     Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),

@@ -14,6 +14,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { configOf } from "../../support/Graph.ts"
 import { listening } from "../../support/Listening.ts"
 import { freePort } from "../../support/Ports.ts"
+import { rawServer } from "../../support/RawServer.ts"
 import { fine, receiver } from "../../support/Receiver.ts"
 import { ofOwnCa, selfSigned } from "../../support/Shown.ts"
 import type { Misbehaviour } from "../../support/SyslogReceiver.ts"
@@ -330,6 +331,14 @@ describe("a receiver of HTTP", () => {
           [`answered 401: ${"x".repeat(200)}`, false, undefined]
         ]
       )
+    }))
+
+  it.live("has taken the rows if it says so in the head of an answer whose body is broken", () =>
+    Effect.gen(function*() {
+      const answer = "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok"
+      const server = yield* rawServer((socket) => void socket.end(answer), { tls: { cert, key } })
+      const self = yield* receiverOf(tomlFor(server.port))
+      yield* self.send(rows)
     }))
 
   it.live("has not taken the rows if it never answers or breaks off", () =>

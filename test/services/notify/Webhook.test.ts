@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto"
 import { assert, describe } from "vitest"
 import { deliver, deliveries, deliveryId, issued } from "../../support/Notified.ts"
 import { freePort } from "../../support/Ports.ts"
+import { rawServer } from "../../support/RawServer.ts"
 import { fine, receiver } from "../../support/Receiver.ts"
 
 const chat = (port: number, more = "", scheme = "http") =>
@@ -115,6 +116,25 @@ describe("a webhook", () => {
       ].map((failed) => "hope" in failed ? [failed.hope, failed.detail] : [])
       assert.deepStrictEqual(said.map(([hope]) => hope), ["retry", "retry", "retry", "retry"])
       assert.strictEqual(said[0]?.[1], "no answer within 300 ms")
+    }))
+
+  it.live.each<readonly [string, string, string]>([
+    ["a body that a 204 must not have", "204 No Content\r\nContent-Length: 2\r\n\r\nok", "answered 204"],
+    ["a body that is cut off", "200 OK\r\nContent-Length: 100\r\n\r\nok", "answered 200"],
+    ["a body with a wrong chunk", "202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n", "answered 202"]
+  ])("is not sent again if the receiver accepts it with %s", ([, answer, said]) =>
+    Effect.gen(function*() {
+      const { port } = yield* rawServer((socket) => void socket.end(`HTTP/1.1 ${answer}`))
+      assert.deepInclude(yield* attempt(chat(port)), {
+        _tag: "Success",
+        success: { answer: said, status: +said.slice(9) }
+      })
+    }))
+
+  it.live("is given up if the receiver refuses it with a body that is cut off", () =>
+    Effect.gen(function*() {
+      const { port } = yield* rawServer((socket) => void socket.end("HTTP/1.1 410 Gone\r\nContent-Length: 9\r\n\r\nno"))
+      assert.deepInclude({ ...yield* refusal(chat(port)) }, { hope: "never", status: 410 })
     }))
 
   it.live("reads an endless answer only up to the limit", () =>
