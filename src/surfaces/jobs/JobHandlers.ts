@@ -119,6 +119,13 @@ const signingBudget = (profile: ProfileConfig | undefined): number =>
   profile === undefined ? signatureBudgetMillis : signingBudgets[profile.signer.backend](profile.signer)
 
 /**
+ * How many requests to a signer that never answers one attempt for an order without its certificate may make: each
+ * attempt to sign may have left a certificate, and an upstream is also asked for its order. An attempt that exceeds its
+ * budget counts as failed, and the certificates would be given up after a few of them.
+ */
+const orphanRequests = 6
+
+/**
  * Makes the handlers of all job kinds of this build. Each handler runs the operation of its kind. The signers and the
  * validator come from the configuration of these handlers.
  */
@@ -212,7 +219,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     handler<"orphan_revoke", Needs, JobFailure>({
       kind: "orphan_revoke",
       reachSeconds: longestOrphanWait,
-      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
+      budgetMillis: ({ profile }) => orphanRequests * signingBudget(profiles.get(profile)),
       run: (payload, job) => within(orphans.revoke(payload, job)),
       abandon: (payload, failure) => orphans.abandon(payload, failure)
     }),

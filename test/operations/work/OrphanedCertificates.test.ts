@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import { parseCsr } from "../../../src/crypto/x509/Csr.ts"
+import * as Runner from "../../../src/engine/queue/Runner.ts"
 import type { Database } from "../../../src/engine/sql/Database.ts"
 import * as accounts from "../../../src/operations/acme/Accounts.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
@@ -18,6 +19,7 @@ import type { Issued, IssueRequest, Signers } from "../../../src/services/signin
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
 import * as stored from "../../../src/store/AccountRows.ts"
 import * as jobSearch from "../../../src/store/jobs/JobSearch.ts"
+import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
 import { wakened, wakenedUntil } from "../../support/Asleep.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
@@ -71,6 +73,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
   describe("signed by a program", () => {
     const { records, test } = useWorld(backend)
     const meanwhile: { run: Effect.Effect<void> } = { run: Effect.void }
+    const interrupts: { run: Effect.Effect<void> } = { run: Effect.void }
     const revoked: Array<Uint8Array> = []
     const script = {
       issue: (request: IssueRequest) => Effect.andThen(Effect.suspend(() => meanwhile.run), signsElsewhere(request)),
@@ -233,6 +236,43 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
       {
         ...script,
         revoke: () => new SigningFailed({ cause: "script_failed", detail: "no such hook" })
+      }
+    )
+
+    test(
+      "is not given up while the signer never answers, even if there are several for one order",
+      () =>
+        Effect.gen(function*() {
+          const { caller } = yield* readyOrder
+          const context = yield* Effect.context<Database | World>()
+          const end = accountRecords.deactivate(operator, caller.accountId)
+          meanwhile.run = Effect.orDie(Effect.provide(end, context)).pipe(Effect.asVoid)
+          yield* work("signer_issue")
+          const same = "order_id, profile, leaf, not_after, cause, status, found_at, updated_at"
+          for (const other of ["0a", "0b"]) {
+            yield* sql(
+              `INSERT INTO orphaned_certificates (${same}, serial, fingerprint) SELECT ${same}, '${other}', '${other}'
+               FROM orphaned_certificates WHERE serial NOT IN ('0a', '0b')`
+            )
+          }
+          const known = (yield* handlers(config)).filter(({ kind }) => kind === "orphan_revoke")
+          const { idle, interruptOverdue, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, known)
+          interrupts.run = Effect.orDie(Effect.provide(interruptOverdue, context))
+          for (let hour = 0; hour < 24; hour++) {
+            yield* TestClock.adjust("1 hour")
+            yield* pass
+            yield* Effect.orDie(idle)
+          }
+          assert.deepStrictEqual((yield* rows).map(({ status }) => status), ["waiting", "waiting", "waiting"])
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs WHERE kind = 'orphan_revoke'"), ["ready"])
+        }),
+      {
+        ...script,
+        revoke: () =>
+          Effect.andThen(
+            Effect.andThen(TestClock.adjust("30 seconds"), Effect.suspend(() => interrupts.run)),
+            new SigningFailed({ cause: "signer_failed", detail: "no answer within 30000 ms" })
+          )
       }
     )
 
