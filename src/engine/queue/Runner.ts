@@ -10,6 +10,7 @@ import type { Loops } from "../Loops.ts"
 import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
+import { vital } from "../sql/Vital.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
@@ -235,7 +236,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
        * its loop with other statements, because a statement that hangs would hide that leases cannot be renewed.
        */
       renew: Effect.ignore(
-        Effect.flatMap(leases.renew, (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt)))
+        Effect.flatMap(vital(leases.renew), (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt)))
       ),
       /** Takes rows back from dead owners and corrects wrong future times, at most once a second. */
       tend: withQueue(Effect.ignore(tend)),

@@ -9,6 +9,7 @@ import { Database } from "../sql/Database.ts"
 import { all, first, lenient, run } from "../sql/Query.ts"
 import { refuseCopied } from "../sql/ServedLock.ts"
 import { statement } from "../sql/Statement.ts"
+import { vital } from "../sql/Vital.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
@@ -287,7 +288,7 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
         const rows_removed = yield* sweep(earlier - forgottenAfterSeconds, later + forgottenAfterSeconds)
         if (rows_removed > 0) yield* emit("worker_presence_swept", { rows_removed })
         yield* compare
-      }).pipe(Effect.catch((error) => emit("worker_presence_failed", { error: error.message })))
+      }).pipe(Effect.catch((error) => emit("worker_presence_failed", { error: error.message })), vital)
       yield* Effect.ignore(compare)
       yield* supervised("worker_presence", Effect.repeat(Effect.delay(refresh, refreshMillis), Schedule.forever))
     })

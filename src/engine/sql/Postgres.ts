@@ -1,6 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -30,6 +31,7 @@ import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
+import { isVital } from "./Vital.ts"
 
 const transientCodes = new Set(["40001", "40P01"])
 
@@ -46,9 +48,16 @@ const describe: Driver["describe"] = (error) => {
   }
 }
 
+const shareOf = (fiber: Fiber.Fiber<unknown, unknown>) => ({
+  peer: fiber.getRef(currentPeer),
+  isVital: fiber.getRef(isVital)
+})
+
 /** Waits for a connection in the share of the peer for which the fiber works. */
 const reserving = (pool: Pool): Effect.Effect<Lent, SqlError> =>
-  Effect.withFiber((fiber) => Effect.callback<Lent, SqlError>((resume) => pool.lend(resume, fiber.getRef(currentPeer))))
+  Effect.withFiber((fiber) =>
+    Effect.callback<Lent, SqlError>((resume) => pool.lend(resume, shareOf(fiber)))
+  )
 
 const wasStale = (cause: Cause.Cause<SqlError>): boolean =>
   Option.exists(Cause.findErrorOption(cause), (error) => isStale(error.cause))
@@ -71,14 +80,12 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
         cause instanceof Late ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }) : Effect.void)
     const reserve = told(reserving(pool))
     // This connects once at startup, so that an unreachable server is reported now and not at the first statement.
-    yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) =>
-      giveBack()))
+    yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
     const lent = <A, E, R>(use: (client: PostgresClient) => Effect.Effect<A, E, R>) =>
       // This is not interruptible, because an interrupted wait would leak the slot. The pool limits the wait.
       Effect.uninterruptible(Effect.flatMap(
         reserve,
-        ({ client, giveBack }) =>
-          Effect.ensuring(use(client), Effect.sync(giveBack))
+        ({ client, giveBack }) => Effect.ensuring(use(client), Effect.sync(giveBack))
       ))
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
     /** Runs a single statement. There is one wait for both the connection and the rows. */
@@ -94,7 +101,7 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
                 const isRefused = !isAgain && Exit.isFailure(result) && wasStale(result.cause)
                 return isRefused ? ask(true) : resume(Exit.map(result, rowsOf))
               })
-            }, fiber.getRef(currentPeer))
+            }, shareOf(fiber))
           ask(false)
         })
       )))

@@ -38,6 +38,8 @@ export interface KeptFor {
 export const keptFor: KeptFor = { idle: 60_000, life: 1_800_000, sweep: 5000 }
 
 const lifeJitter = 0.2
+/** In a smaller pool no connection is left for signs of life. */
+const fewestWithOneLeft = 4
 // Otherwise, if new connections find the server read-only too, each write would replace every connection.
 const renewalMillis = 1000
 const endMillis = 1000
@@ -83,7 +85,8 @@ interface Held {
 /** A request that waits for its turn or, if it has its turn, for a connection that is being opened. */
 interface Waiter {
   readonly heard: (result: Exit.Exit<Lent, SqlError>) => void
-  readonly ticket: Ticket
+  /** Undefined for a sign of life, which needs no turn. */
+  readonly ticket: Ticket | undefined
   readonly timer: NodeJS.Timeout
 }
 
@@ -106,6 +109,7 @@ export class Pool {
   readonly #ending = new Set<Promise<void>>()
   readonly #sweeping: NodeJS.Timeout
   #connecting = 0
+  #withoutPeer = 0
   /** Connections of an earlier generation go to a server that has been replaced. */
   #generation = 0
   #renewedAt = -Infinity
@@ -117,24 +121,31 @@ export class Pool {
 
   constructor(options: PoolOptions) {
     this.#options = options
-    this.#turns = new Bound(options.max)
+    const isShared = options.onlyReads === true || options.max < fewestWithOneLeft
+    this.#turns = new Bound(isShared ? options.max : options.max - 1)
     this.#keptFor = options.keptFor ?? keptFor
     this.#sweeping = setInterval(() => this.#sweep(), this.#keptFor.sweep).unref()
   }
 
   /**
-   * Lends a connection as soon as one is free, in the share of `peer`; without a peer, in no share. Fails if none becomes
+   * Lends a connection as soon as one is free, in the share of a peer. Work without a peer belongs to no share: it has its
+   * turn before every peer that has some. Signs of life need no turn ({@link isVital}). Fails if no connection becomes
    * free in time.
    */
-  lend(heard: (result: Exit.Exit<Lent, SqlError>) => void, peer?: Peer): void {
+  lend(
+    heard: (result: Exit.Exit<Lent, SqlError>) => void,
+    { isVital = false, peer }: { readonly peer?: Peer | undefined; readonly isVital?: boolean } = {}
+  ): void {
     if (this.#isClosed) return heard(noConnection(new Error("the pool is closed")))
-    const ticket: Ticket = { peer, held: false, called: () => this.#turnOf(waiter) }
-    const idle = this.#turns.enter(ticket) ? this.#takeIdle() : undefined
+    const called = () => this.#turnOf(waiter)
+    const ticket: Ticket | undefined = isVital ? undefined : { peer: peer ?? this.#alone(), held: false, called }
+    const isNext = ticket === undefined || this.#turns.enter(ticket)
+    const idle = isNext ? this.#takeIdle() : undefined
     if (idle !== undefined) return this.#serve(heard, ticket, idle)
     const timer = setTimeout(() => this.#fail(waiter, this.#late()), this.#options.acquireMillis)
     const waiter: Waiter = { heard, ticket, timer }
     this.#waiting.add(waiter)
-    if (!ticket.held) return this.#turns.wait(ticket)
+    if (!isNext) return this.#turns.wait(ticket)
     this.#next.add(waiter)
     this.#grow()
   }
@@ -233,6 +244,12 @@ export class Pool {
     this.#options.onReadOnly?.(isReadOnly)
   }
 
+  /** Returns a peer that nothing else has. */
+  #alone(): Peer {
+    const name = `own ${this.#withoutPeer++}`
+    return { host: name, network: name }
+  }
+
   #takeIdle(): Held | undefined {
     for (let held = this.#idle.pop(); held !== undefined; held = this.#idle.pop()) {
       if (!this.#isStale(held)) return held
@@ -275,7 +292,7 @@ export class Pool {
     this.#serve(waiter.heard, waiter.ticket, held)
   }
 
-  #serve(heard: Waiter["heard"], ticket: Ticket, held: Held): void {
+  #serve(heard: Waiter["heard"], ticket: Ticket | undefined, held: Held): void {
     held.idleSince = undefined
     held.ticket = ticket
     heard(Exit.succeed(held.lent))
@@ -291,7 +308,7 @@ export class Pool {
   #fail(waiter: Waiter, cause: unknown): void {
     this.#leave(waiter)
     waiter.heard(noConnection(cause))
-    this.#turns.leave(waiter.ticket)
+    if (waiter.ticket !== undefined) this.#turns.leave(waiter.ticket)
   }
 
   #admit(client: PostgresClient, generation: number): void {

@@ -74,7 +74,7 @@ describe("an address that moves to another server while the old server stays rea
   it.live("leaves no connection at the old server after one refused write", () =>
     Effect.gen(function*() {
       const { address, at, follower, url } = servers
-      const driver = yield* openDriver(url, 4)
+      const driver = yield* openDriver(url, 5)
       yield* warm(driver, 4)
       const heard: Array<string> = []
       let listening = yield* Deferred.make<void>()
@@ -139,7 +139,7 @@ describe("an address that moves to another server while the old server stays rea
 
   it.live("closes the idle sessions too when an administrator ends one session", () =>
     Effect.gen(function*() {
-      const driver = yield* openDriver(servers.at.follower, 4)
+      const driver = yield* openDriver(servers.at.follower, 5)
       yield* warm(driver, 4)
       const one = yield* single(driver, "SELECT pg_backend_pid() AS pid")
       yield* Effect.promise(() => sqlAt(servers.at.follower, `SELECT pg_terminate_backend(${String(one[0]?.["pid"])})`))

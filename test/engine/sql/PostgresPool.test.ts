@@ -8,6 +8,7 @@ import { connectionOf, makeClient, send, withTimeLimit } from "../../../src/engi
 import type { PostgresClient } from "../../../src/engine/sql/PostgresClient.ts"
 import type { KeptFor, Lent } from "../../../src/engine/sql/PostgresPool.ts"
 import { keptFor, Pool } from "../../../src/engine/sql/PostgresPool.ts"
+import { vital } from "../../../src/engine/sql/Vital.ts"
 import { freshPostgresUrl } from "../../support/Databases.ts"
 import { openDriver } from "../../support/OpenDatabase.ts"
 import { patienceMs } from "../../support/Patience.ts"
@@ -27,7 +28,7 @@ const poolOf = (url: string, kept: Partial<KeptFor>, idleMillis = Infinity): Poo
 
 const lend = (pool: Pool, peer?: Peer): Promise<Lent> =>
   new Promise((resolve, reject) =>
-    pool.lend((lent) => Exit.isSuccess(lent) ? resolve(lent.value) : reject(new Error(String(lent.cause))), peer)
+    pool.lend((lent) => Exit.isSuccess(lent) ? resolve(lent.value) : reject(new Error(String(lent.cause))), { peer })
   )
 
 const sessionOf = (client: PostgresClient): Promise<unknown> =>
@@ -171,4 +172,23 @@ describe("a client whose transactions wait for each other", () => {
         yield* Fiber.join(holding)
       }).pipe(Effect.scoped)
   )
+})
+
+describe("statements that wait for a lock of somebody else", () => {
+  effectIt.live("leave a connection for the signs of life of the process", () =>
+    Effect.gen(function*() {
+      const driver = yield* openDriver(yield* Effect.promise(freshPostgresUrl), 4)
+      const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const hold = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(over))
+      const holding = yield* Effect.forkChild(
+        Effect.all(Array.from({ length: 8 }, () => driver.transact(() => Effect.exit(hold))), {
+          concurrency: "unbounded"
+        })
+      )
+      yield* Deferred.await(begun)
+      const found = yield* vital(driver.single({ text: "SELECT 1 AS one", order: [], reads: true }, []))
+      assert.deepStrictEqual(found, [{ one: 1 }])
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holding)
+    }).pipe(Effect.scoped))
 })
