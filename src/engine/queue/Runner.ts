@@ -236,7 +236,10 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
        * its loop with other statements, because a statement that hangs would hide that leases cannot be renewed.
        */
       renew: Effect.ignore(
-        Effect.flatMap(vital(leases.renew), (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt)))
+        Effect.flatMap(
+          vital(leases.renew),
+          (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt))
+        )
       ),
       /** Takes rows back from dead owners and corrects wrong future times, at most once a second. */
       tend: withQueue(Effect.ignore(tend)),

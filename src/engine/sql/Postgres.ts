@@ -55,9 +55,7 @@ const shareOf = (fiber: Fiber.Fiber<unknown, unknown>) => ({
 
 /** Waits for a connection in the share of the peer for which the fiber works. */
 const reserving = (pool: Pool): Effect.Effect<Lent, SqlError> =>
-  Effect.withFiber((fiber) =>
-    Effect.callback<Lent, SqlError>((resume) => pool.lend(resume, shareOf(fiber)))
-  )
+  Effect.withFiber((fiber) => Effect.callback<Lent, SqlError>((resume) => pool.lend(resume, shareOf(fiber))))
 
 const wasStale = (cause: Cause.Cause<SqlError>): boolean =>
   Option.exists(Cause.findErrorOption(cause), (error) => isStale(error.cause))
@@ -80,12 +78,14 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
         cause instanceof Late ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }) : Effect.void)
     const reserve = told(reserving(pool))
     // This connects once at startup, so that an unreachable server is reported now and not at the first statement.
-    yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
+    yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) =>
+      giveBack()))
     const lent = <A, E, R>(use: (client: PostgresClient) => Effect.Effect<A, E, R>) =>
       // This is not interruptible, because an interrupted wait would leak the slot. The pool limits the wait.
       Effect.uninterruptible(Effect.flatMap(
         reserve,
-        ({ client, giveBack }) => Effect.ensuring(use(client), Effect.sync(giveBack))
+        ({ client, giveBack }) =>
+          Effect.ensuring(use(client), Effect.sync(giveBack))
       ))
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
     /** Runs a single statement. There is one wait for both the connection and the rows. */

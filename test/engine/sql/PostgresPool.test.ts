@@ -1,6 +1,6 @@
-import { it as effectIt } from "@effect/vitest"
+import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
-import { afterEach, assert, describe, it, vi } from "vitest"
+import { afterEach, assert, describe, vi } from "vitest"
 import { currentPeer } from "../../../src/engine/net/FairSemaphore.ts"
 import { peerOf } from "../../../src/engine/net/Peer.ts"
 import type { Peer } from "../../../src/engine/net/Peer.ts"
@@ -147,35 +147,32 @@ describe("a pool of connections to PostgreSQL", () => {
 })
 
 describe("a client whose transactions wait for each other", () => {
-  effectIt.live(
-    "leaves a connection for the statements and transactions of other clients",
-    () =>
-      Effect.gen(function*() {
-        const driver = yield* openDriver(yield* Effect.promise(freshPostgresUrl), 3)
-        const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const hold = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(over))
-        const from = (address: string) => Effect.provideService(currentPeer, peerOf(address))
-        const holding = yield* Effect.forkChild(
-          Effect.all(
-            Array.from({ length: 6 }, () => driver.transact(() => Effect.exit(hold))),
-            { concurrency: "unbounded" }
-          ).pipe(from("192.0.2.1"))
-        )
-        yield* Deferred.await(begun)
-        const one = { text: "SELECT 1 AS one", order: [], reads: true }
-        const alone = yield* from("203.0.113.1")(driver.single(one, []))
-        const within = yield* from("203.0.113.2")(
-          driver.transact((connection) => Effect.exit(connection.execute(one.text, [])))
-        )
-        assert.deepStrictEqual([alone, yield* within], [[{ one: 1 }], [{ one: 1 }]])
-        yield* Deferred.succeed(over, undefined)
-        yield* Fiber.join(holding)
-      }).pipe(Effect.scoped)
-  )
+  it.live("leaves a connection for the statements and transactions of other clients", () =>
+    Effect.gen(function*() {
+      const driver = yield* openDriver(yield* Effect.promise(freshPostgresUrl), 3)
+      const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const hold = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(over))
+      const from = (address: string) => Effect.provideService(currentPeer, peerOf(address))
+      const holding = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 6 }, () => driver.transact(() => Effect.exit(hold))),
+          { concurrency: "unbounded" }
+        ).pipe(from("192.0.2.1"))
+      )
+      yield* Deferred.await(begun)
+      const one = { text: "SELECT 1 AS one", order: [], reads: true }
+      const alone = yield* from("203.0.113.1")(driver.single(one, []))
+      const within = yield* from("203.0.113.2")(
+        driver.transact((connection) => Effect.exit(connection.execute(one.text, [])))
+      )
+      assert.deepStrictEqual([alone, yield* within], [[{ one: 1 }], [{ one: 1 }]])
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holding)
+    }).pipe(Effect.scoped))
 })
 
 describe("statements that wait for a lock of somebody else", () => {
-  effectIt.live("leave a connection for the signs of life of the process", () =>
+  it.live("leave a connection for the signs of life of the process", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(yield* Effect.promise(freshPostgresUrl), 4)
       const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
