@@ -2,7 +2,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EngineLog.ts"
 import { lifeMillis } from "../Time.ts"
-import type { Connection } from "./Driver.ts"
+import type { Connection, Row } from "./Driver.ts"
+import type { SqlError } from "./SqlError.ts"
 
 /* How a migration on PostgreSQL waits for sessions that hold locks on its tables, without holding up the service. */
 
@@ -44,13 +45,28 @@ export class Locked extends Data.TaggedError("Locked")<{
   readonly waited_ms: number
 }> {}
 
+/** The columns of a session that {@link sessionNamed} names. */
+export const sessionColumns = `pid, application_name,
+    to_char(query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since`
+
+/** Returns the name of the session of the first row, for a sentence. */
+export const sessionNamed = (found: Effect.Effect<ReadonlyArray<Row>, SqlError>): Effect.Effect<string> =>
+  found.pipe(
+    Effect.map(([row]) => {
+      if (row === undefined) return "another session"
+      const name = String(row["application_name"] ?? "")
+      const since = row["since"] === null ? "" : `, its statement since ${String(row["since"])}`
+      return `the session with pid ${String(row["pid"])} (${name === "" ? "unnamed" : name}${since})`
+    }),
+    Effect.orElseSucceed(() => "another session")
+  )
+
 /**
  * Finds the sessions that hold a lock on a relation named in a statement, and returns the one that has been in a
  * transaction for the longest time. This transaction began before the statement began to wait, so the statement waited
  * for it.
  */
-const holderText = `SELECT pid, application_name,
-    to_char(query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since
+const holderText = `SELECT ${sessionColumns}
   FROM pg_locks JOIN pg_stat_activity USING (pid)
   WHERE granted AND pid <> pg_backend_pid() AND datname = current_database() AND relation IN (
     SELECT oid FROM pg_class WHERE relname = ANY ($1) AND relnamespace = current_schema()::regnamespace
@@ -60,15 +76,7 @@ const holderText = `SELECT pid, application_name,
 
 /** Returns the name of the session for which a statement has just waited in vain. */
 export const holderOf = (connection: Connection, text: string): Effect.Effect<string> =>
-  connection.execute(holderText, [text.match(/\w+/g) ?? []]).pipe(
-    Effect.map(([row]) => {
-      if (row === undefined) return "another session"
-      const name = String(row["application_name"] ?? "")
-      const since = row["since"] === null ? "" : `, its statement since ${String(row["since"])}`
-      return `the session with pid ${String(row["pid"])} (${name === "" ? "unnamed" : name}${since})`
-    }),
-    Effect.orElseSucceed(() => "another session")
-  )
+  sessionNamed(connection.execute(holderText, [text.match(/\w+/g) ?? []]))
 
 /**
  * Runs `attempt` again, after longer and longer pauses, as long as it fails with {@link Locked} and the patience lasts.

@@ -4,13 +4,13 @@ import * as Fs from "node:fs"
 import * as Path from "node:path"
 import { sha256 } from "../../crypto/Digest.ts"
 import { emit } from "../telemetry/EngineLog.ts"
-import { currentMillis } from "../Time.ts"
+import { currentMillis, lifeMillis } from "../Time.ts"
 import type { Dialect } from "./Column.ts"
 import { int, text } from "./Column.ts"
 import { Database, StorageFailed } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
-import type { Telling } from "./LockWait.ts"
-import { holderOf, Locked, noTransactionLimit, patience, untilFree } from "./LockWait.ts"
+import type { Patience, Telling } from "./LockWait.ts"
+import { holderOf, Locked, noTransactionLimit, patience, sessionColumns, sessionNamed, untilFree } from "./LockWait.ts"
 import { all } from "./Query.ts"
 import type { SqlError } from "./SqlError.ts"
 import { statement } from "./Statement.ts"
@@ -97,6 +97,19 @@ const insertText: { readonly [D in Dialect]: string } = {
 
 // The whole service uses one number, so that processes that start together take turns.
 const advisoryKey = 4_738_219_001
+
+/** By default a process that waits for another one that migrates says so every ten seconds. */
+const turnsBetweenWords = 10
+
+const lockHolder = (connection: Connection): Effect.Effect<string> =>
+  sessionNamed(
+    connection.execute(
+      `SELECT ${sessionColumns} FROM pg_locks JOIN pg_stat_activity USING (pid)
+       WHERE granted AND locktype = 'advisory' AND datname = current_database() AND objsubid = 1
+         AND (classid::bigint << 32) + objid::bigint = ${advisoryKey} LIMIT 1`,
+      []
+    )
+  )
 
 // For connections whose session lasts only for one transaction: each migration takes the lock in its own transaction.
 const lockTransaction =
@@ -217,18 +230,43 @@ const applyOne = (
   )
 }
 
+/** Waits for the lock of {@link migrate}, however long another process has it, and says for whom it waits. */
+const takeLock = (
+  driver: Driver,
+  connection: Connection,
+  name: string,
+  { lockMillis, waiting }: Telling & Pick<Patience, "lockMillis">
+): Effect.Effect<void, SqlError> =>
+  Effect.gen(function*() {
+    const begun = yield* lifeMillis
+    const taken = connection.executeRaw(`SELECT pg_advisory_lock(${advisoryKey})`, [])
+    const told = Effect.gen(function*() {
+      const holder = `${yield* lockHolder(connection)}, which migrates too`
+      const waited_ms = Math.round((yield* lifeMillis) - begun)
+      yield* emit("db_migration_waiting", { name, holder, waited_ms })
+      yield* waiting?.(`Migration ${name} waits for ${holder}.`) ?? Effect.void
+    })
+    const again: Effect.Effect<void, SqlError> = Effect.matchEffect(taken, {
+      onFailure: (error) =>
+        driver.describe(error).cause === "locked" ? Effect.andThen(told, again) : Effect.fail(error),
+      onSuccess: () => Effect.void
+    })
+    yield* connection.executeRaw(`SET statement_timeout = 0; SET lock_timeout = ${lockMillis * turnsBetweenWords}`, [])
+    yield* again
+    yield* connection.executeRaw("SET lock_timeout = 0", [])
+  })
+
 const locked = <A, E>(
   driver: Driver,
   connection: Connection,
+  name: string,
+  telling: Telling & Pick<Patience, "lockMillis">,
   body: Effect.Effect<A, E>
 ): Effect.Effect<A, E | SqlError> =>
   driver.dialect === "sqlite" || !driver.keepsSession
     ? body // BEGIN IMMEDIATE is the lock, or each transaction takes the lock itself
     : Effect.acquireUseRelease(
-      Effect.andThen(
-        connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),
-        connection.executeRaw(`SELECT pg_advisory_lock(${advisoryKey})`, [])
-      ),
+      takeLock(driver, connection, name, telling),
       () => body,
       () =>
         Effect.ignore(
@@ -271,6 +309,8 @@ export const migrate = (
         locked(
           driver,
           connection,
+          missing[0]?.name ?? "",
+          { ...telling, lockMillis },
           Effect.forEach(missing, (migration) => {
             const before = done
             const step = Effect.suspend(() =>

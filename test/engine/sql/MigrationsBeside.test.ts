@@ -137,9 +137,11 @@ describe("migrating PostgreSQL during a long read", () => {
     }))
   })
 
-  it.live("waits for another process that migrates, however long that takes", () =>
-    Effect.scoped(Effect.gen(function*() {
+  it.live("waits for another process that migrates, however long that takes, and says so", () => {
+    const records: Array<Record> = []
+    return Effect.scoped(Effect.gen(function*() {
       const { beside, driver, reader } = yield* open
+      const { rows: [{ pid }] } = yield* query(reader, "SELECT pg_backend_pid() AS pid")
       yield* query(reader, "SELECT pg_advisory_lock(4738219001)")
       const migrating = yield* Effect.forkChild(
         Effect.provideService(Migrations.migrate([addsColumn], { ...brief, lockMillis: 1 }), Database, driver)
@@ -149,9 +151,16 @@ describe("migrating PostgreSQL during a long read", () => {
       for (let other = 0; other < 100; other++) yield* query(beside, "SELECT 1")
       yield* query(beside, "CREATE TABLE nonces (value TEXT)")
       assert.isUndefined(migrating.pollUnsafe())
+      const told = Effect.delay(Effect.sync(() => fieldsOf(records, "db_migration_waiting")), 20)
+      const [first] = yield* Effect.repeat(told, { until: ({ length }) => length > 0 })
+      assert.match(
+        String(first?.["holder"]),
+        new RegExp(`^the session with pid ${String(pid)} .*, which migrates too$`)
+      )
       yield* query(reader, "SELECT pg_advisory_unlock_all()")
       assert.deepStrictEqual(yield* Fiber.join(migrating), ["0900_column"])
-    })))
+    })).pipe(Effect.provide(layerMemory(records)))
+  })
 
   it.live("says on standard error what the command waits for", () =>
     Effect.scoped(Effect.gen(function*() {

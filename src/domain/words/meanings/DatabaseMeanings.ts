@@ -15,8 +15,8 @@ export const databaseMeanings = {
     "operate/upgrade.md"
   ],
   db_migration_waiting: [
-    "A migration waits, because another session holds a lock on a table that it changes.",
-    "End the session that the record names, or wait; the migration gives up after five minutes.",
+    "A migration waits, because another session holds a lock on a table that it changes, or migrates too.",
+    "If the session migrates too, wait. Otherwise end it, or wait; the migration gives up after five minutes.",
     "operate/upgrade.md"
   ],
   db_statement_failed: [
