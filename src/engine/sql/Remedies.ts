@@ -87,6 +87,12 @@ const known: ReadonlyArray<Known> = [
     remedy: "PostgreSQL does not let this user in: look at the user and password of database.url"
   },
   {
+    when: /^22P05/,
+    cause: "other",
+    remedy:
+      "the encoding of the database lacks this character: make a database with the encoding UTF8, and move there with acme-svc transfer"
+  },
+  {
     when: /^42P07|(table|index) \S+ already exists/,
     cause: "other",
     remedy:

@@ -9,7 +9,7 @@ import { appliedNames } from "../../../src/engine/sql/Migrations.ts"
 import * as Migrations from "../../../src/engine/sql/Migrations.ts"
 import { causeOf, withRemedy } from "../../../src/engine/sql/Remedies.ts"
 import * as Sqlite from "../../../src/engine/sql/Sqlite.ts"
-import { databases, freshDirectory } from "../../support/Databases.ts"
+import { databases, freshDirectory, freshPostgresUrl } from "../../support/Databases.ts"
 import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
 describe("the advice about a failure of the database", () => {
@@ -31,6 +31,22 @@ describe("the advice about a failure of the database", () => {
         }).pipe(Effect.provideService(Database, driver))
       }))
   })
+
+  it.effect("covers a database whose encoding lacks a character", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const url = new URL(yield* Effect.promise(freshPostgresUrl))
+      const name = `${url.pathname.slice(1)}_latin`
+      const utf8 = yield* openDriver(url.href, 1)
+      const made = `CREATE DATABASE ${name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`
+      yield* Effect.provideService(sql(made), Database, utf8)
+      url.pathname = name
+      yield* Effect.gen(function*() {
+        const driver = yield* openDriver(url.href, 1)
+        const failed = yield* Effect.flip(driver.single({ text: "SELECT $1::text", order: [], reads: true }, ["ж"]))
+        assert.match(driver.describe(failed).detail, /^22P05 .*; the encoding of the database lacks this character: /)
+      }).pipe(Effect.scoped)
+      yield* Effect.provideService(sql(`DROP DATABASE ${name}`), Database, utf8)
+    })))
 
   it.effect("covers a damaged file", () =>
     Effect.gen(function*() {
