@@ -125,24 +125,31 @@ const readAll = (most: number) =>
     return Effect.sync(() => stdin.off("data", take).off("end", end).off("error", end).pause())
   })
 
-const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f", "\b"]
+const [endOfInput, interrupt, erase, backspace, eraseAll] = ["\u0004", "\u0003", "\u007f", "\b", "\u0015"]
 
 /**
  * Reads a line that the terminal does not show. In raw mode a terminal shows nothing that is typed, and does not itself
- * handle the keys for erasing and interrupting.
+ * handle the keys for erasing and interrupting. What was typed or pasted after the line is left for the next question.
  */
 const readHidden = (question: string) =>
   Effect.callback<string | undefined>((resume) => {
     const { stderr, stdin } = process
+    const ahead = typedAhead.shift()
+    if (ahead !== undefined) {
+      stderr.write(`${question}\n`)
+      return resume(Effect.succeed(ahead))
+    }
     let typed: ReadonlyArray<string> = []
     const end = (): void => {
       stdin.off("data", read).setRawMode(false).pause()
       stderr.write("\n")
     }
     const read = (chunk: string): void => {
-      for (const key of chunk) {
+      const keys = Array.from(chunk)
+      for (const [at, key] of keys.entries()) {
         if (key === "\r" || key === "\n" || key === endOfInput) {
           end()
+          if (at + 1 < keys.length) stdin.unshift(keys.slice(at + 1).join(""))
           return resume(Effect.succeed(key === endOfInput && typed.length === 0 ? undefined : typed.join("")))
         }
         if (key === interrupt) {
@@ -150,7 +157,7 @@ const readHidden = (question: string) =>
           // A signal from the system might come too late: with the input paused, nothing keeps this process alive.
           return void process.emit("SIGINT", "SIGINT")
         }
-        typed = key === erase || key === backspace ? typed.slice(0, -1) : [...typed, key]
+        typed = key === eraseAll ? [] : key === erase || key === backspace ? typed.slice(0, -1) : [...typed, key]
       }
     }
     stdin.setEncoding("utf8").setRawMode(true).on("data", read).resume()

@@ -506,6 +506,27 @@ describe("setup at a terminal", () => {
     assert.deepStrictEqual(readdirSync(directory), [])
   })
 
+  it("takes a password, its repetition and the next answer that are typed at once, and forgets what Ctrl-U erases", async () => {
+    const { url } = await localUrl()
+    const terminal = atTerminal(["setup"], directory)
+    await upTo(terminal, { url }, "operator_password")
+    const twice = `${operatorPassword}${keys.enter}`.repeat(2)
+    terminal.type(`mistyped${keys.eraseAll}${twice}y${keys.enter}`)
+    assert.strictEqual(await terminal.ended, 0, terminal.shown())
+    await terminal.sees(/^created operator +admin$/m)
+    assert.notInclude(terminal.shown(), operatorPassword)
+  })
+
+  it("takes answers that are typed ahead in their order, also those of hidden questions", async () => {
+    const path: Path = { url: (await localUrl()).url, operator_password: operatorPassword }
+    const terminal = atTerminal(["setup"], directory)
+    await terminal.sees(prompt("url"))
+    const answers = promptsOf(path).map((name) => path[name.replace(" again", "")] ?? "")
+    terminal.type([...answers, "y", ""].join(keys.enter))
+    assert.strictEqual(await terminal.ended, 0, terminal.shown())
+    await terminal.sees(/^created operator +admin$/m)
+  })
+
   it("asks a new password again if it was typed in two ways", async () => {
     const terminal = atTerminal(["setup"], directory)
     await upTo(terminal, { operator_password: operatorPassword }, "operator_password again")

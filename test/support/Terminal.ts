@@ -21,7 +21,7 @@ export interface Terminal {
 }
 
 /** Keys of a terminal. */
-export const keys = { enter: "\r", interrupt: "\u0003", endOfInput: "\u0004" } as const
+export const keys = { enter: "\r", interrupt: "\u0003", endOfInput: "\u0004", eraseAll: "\u0015" } as const
 
 /** Starts a command line of the service at a terminal. */
 export const atTerminal = (
