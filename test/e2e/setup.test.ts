@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { setupQuestions } from "../../src/app/SetupQuestions.ts"
@@ -122,6 +122,20 @@ describe("setup --answers", () => {
     const again = await setup({ panel: false }, ["--yes", "--out", "other.toml"])
     assert.deepStrictEqual([again.code, again.stdout], [3, ""])
     assert.match(again.stderr, /other\.toml exists already\. Name a new file with --out\.$/m)
+  })
+
+  it("removes the configuration again if the rest fails, so that it can be repeated", async () => {
+    put("operator.password", `${operatorPassword}\n`)
+    put("sqlite.db", "This is no database. ".repeat(1000))
+    const answers = { operator: "ann", operator_password_file: "operator.password" }
+    const failed = await setup(answers)
+    assert.strictEqual(failed.code, 1, failed.stdout)
+    assert.match(failed.stderr, /\nconfig\.toml was removed again, so setup can be repeated\.$/m)
+    assert.isFalse(existsSync(at("config.toml")))
+    rmSync(at("sqlite.db"))
+    const done = await setup(answers)
+    assert.strictEqual(done.code, 0, done.stderr)
+    assert.match(done.stdout, /^created operator +ann$/m)
   })
 
   it("fills a file that is empty, and keeps its mode", async () => {

@@ -151,6 +151,15 @@ const makeOperator = Effect.fnUntraced(function*(given: Given, loaded: Loaded) {
   return true
 })
 
+/** Removes the configuration again if the rest fails, so that setup can be repeated when the fault is corrected. */
+const orUndone = <R>(rest: Effect.Effect<void, CommandFailed, R>, undo: Effect.Effect<void>, shown: string) =>
+  rest.pipe(
+    Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : undo),
+    Effect.mapError(({ code, message }) =>
+      new CommandFailed({ code, message: `${message}\n${shown} was removed again, so setup can be repeated.` })
+    )
+  )
+
 interface Flags {
   readonly answers: string | undefined
   readonly out: string | undefined
@@ -179,14 +188,18 @@ const setupProgram = ({ answers, out, systemd }: Flags) =>
     const undo = yield* write(path, content)
     yield* printCreated([`configuration ${yield* seenFromHere(path)}`])
     yield* makeChosen(chosen, undo)
-    yield* tellAdvisories(loaded)
-    yield* tellServed(loaded)
     const lacksCa = given.answers["ca"] === "corporate"
-    yield* initialize(loaded, { lacksCa, owned: chosen.administrator === undefined ? undefined : chosen.url })
-    const request = lacksCa ? yield* Effect.provide(requestCa(loaded), Logging.quiet(loaded)) : undefined
-    const hasOperator = yield* makeOperator(given, loaded)
-    const named = isUsual || systemd ? undefined : yield* seenFromHere(path)
-    yield* Console.log(escapedLines(nextSteps(given, { named, isUnit: systemd, request, hasOperator })))
+    const rest = Effect.gen(function*() {
+      yield* tellAdvisories(loaded)
+      yield* tellServed(loaded)
+      yield* initialize(loaded, { lacksCa, owned: chosen.administrator === undefined ? undefined : chosen.url })
+      const request = lacksCa ? yield* Effect.provide(requestCa(loaded), Logging.quiet(loaded)) : undefined
+      const hasOperator = yield* makeOperator(given, loaded)
+      const named = isUsual || systemd ? undefined : yield* seenFromHere(path)
+      yield* Console.log(escapedLines(nextSteps(given, { named, isUnit: systemd, request, hasOperator })))
+    })
+    // A database that was made cannot be made again, and only this file has the password of its owner.
+    yield* chosen.administrator === undefined ? orUndone(rest, undo, yield* seenFromHere(path)) : rest
   }).pipe(Effect.provide(Entropy.layer))
 
 /** `setup`: asks what a first configuration has to say, writes it, and does what `init` does. */
