@@ -131,9 +131,13 @@ describe("transfer", () => {
     const full = await command(from, "transfer", "--to", to, "--yes", "--log-level", "debug")
     assert.strictEqual(full.code, 0, full.stderr)
     const env = { ACME_SVC_DATABASE__URL: from }
-    const seen = await commandLine(["transfer", "--to", to, "--yes"], { config, directory, env })
-    assert.strictEqual(seen.code, 2)
-    assert.match(seen.stderr, /^--to must not contain a password, .*--to-file.*PGPASSWORD\.$/m)
+    const several = "postgres://acme:secret@127.0.0.1:1,127.0.0.1:2/acme"
+    const transfer = (url: string) => commandLine(["transfer", "--to", url, "--yes"], { config, directory, env })
+    const seen = await transfer(to)
+    for (const { code, stderr } of [seen, await transfer(several)]) {
+      assert.strictEqual(code, 2)
+      assert.match(stderr, /^--to must not contain a password, .*--to-file.*PGPASSWORD\.$/m)
+    }
     for (const words of [[], ["--to", to, "--to-file", "x"], ["--to-file", "/nowhere/at/all"]]) {
       assert.strictEqual((await commandLine(["transfer", ...words, "--yes"], { config, directory, env })).code, 2)
     }

@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import { said } from "../../engine/host/KeyFile.ts"
 import { Database } from "../../engine/sql/Database.ts"
 import * as Migrations from "../../engine/sql/Migrations.ts"
+import { urlsOfServers } from "../../engine/sql/PostgresUrl.ts"
 import * as transfer from "../../operations/operator/Transfer.ts"
 import { databaseUrl, maskedDatabaseUrl } from "../../settings/DatabaseUrl.ts"
 import type { Counted } from "../../store/transfer/RowTransfer.ts"
@@ -116,7 +117,8 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
     : ["--to", Option.getOrElse(to, () => "")]
   const fault = databaseUrl.fault(text)
   if (fault !== undefined) return yield* cannot(`${name} ${fault}.`)
-  if (Option.isSome(to) && URL.canParse(text) && new URL(text).password !== "") {
+  const hasPassword = urlsOfServers(text).some((one) => URL.canParse(one) && new URL(one).password !== "")
+  if (Option.isSome(to) && hasPassword) {
     return yield* cannot(
       "--to must not contain a password, because others on this host could read it. Put the URL into a file for --to-file, or the password into PGPASSWORD."
     )
