@@ -116,11 +116,18 @@ describe("a command line", () => {
       )
     }))
 
+  test("asks at a terminal for the secret of an upstream's credential, and does not show it", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace()
+      const { code, err } = yield* run(["upstream", "register", "--eab-kid", "x"], { hidden: ["no key!"] })
+      assert.deepStrictEqual([code, err], [3, "HMAC key: The HMAC key is neither base64url nor base64.\n"])
+    }))
+
   test("ends with the exit code of the signal that stops it", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-        const ended = yield* run(["upstream", "register", "--eab-kid", "x"], {
+        const ended = yield* run(["upstream", "register", "--eab-kid", "x", "--eab-hmac-key-file", "-"], {
           process: { stopSignal: Effect.succeed(signal) },
           typed: "never"
         })

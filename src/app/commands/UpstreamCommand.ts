@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Entropy } from "../../crypto/Entropy.ts"
-import { said } from "../../engine/host/KeyFile.ts"
 import { Resolver } from "../../engine/net/Resolver.ts"
 import * as upstream from "../../operations/operator/Upstream.ts"
 import * as changes from "../../operations/operator/UpstreamChanges.ts"
@@ -16,7 +15,6 @@ import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { upstreamOrderActs } from "../../surfaces/operator/acts/UpstreamOrderActs.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Operator } from "../CommandOperator.ts"
-import { readGiven } from "../GivenFile.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
@@ -27,6 +25,7 @@ import { actCommand } from "./ActCommand.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, refusal, repeatedFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
+import { readKnownSecret } from "./SecretInput.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
@@ -67,20 +66,16 @@ const told = {
   lost: (url: string) => `Registered again, because the upstream no longer knew the account: ${url}`
 } as const
 
-/** Reads the secret of a credential from a file or from a line of standard input. The secret is never an argument. */
-const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
-  Effect.map(
-    file !== undefined
-      ? Effect.mapBoth(readGiven(file), {
-        onSuccess: ({ text }) => text,
-        onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
-      })
-      : Effect.flatMap(Host, ({ stdin }) => stdin.readLine),
-    (text) => text.trim()
-  ).pipe(Effect.filterOrFail(
+/** Reads the secret of a credential. The secret is never an argument, and a terminal does not show it. */
+const secretOf = (file: string | undefined) =>
+  Effect.filterOrFail(
+    Effect.map(
+      file === undefined ? readKnownSecret("HMAC key", file) : readKnownSecret("eab-hmac-key", file),
+      (text) => text.trim()
+    ),
     (text) => text !== "" && hmacKey.fault(text) === undefined,
     () => cannot("The HMAC key is neither base64url nor base64.")
-  ))
+  )
 
 const show = command(
   "show",
@@ -112,7 +107,7 @@ const register = command(
     kid: optionalText("eab-kid", "Key identifier of the upstream's credential."),
     file: optionalText(
       "eab-hmac-key-file",
-      "File with its key, or - for standard input. Without it, the key is read from standard input."
+      "File with its key, or - for standard input. Without it, the key is typed or read from standard input."
     )
   },
   ({ file, kid, profile }) =>
