@@ -43,13 +43,15 @@ export const loadOrCreate: Effect.Effect<
   const written = yield* Effect.result(
     writeNewFile({ path: resolve(cwd, path), content: renderInitialConfig(), mode: 0o600, suffix })
   )
-  if (written._tag === "Failure") {
-    return yield* written.failure.reason === "exists"
-      ? refusal
-      : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.failure)}.` })
+  // Another process may have written the file meanwhile.
+  if (written._tag === "Failure" && written.failure.reason !== "exists") {
+    return yield* new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.failure)}.` })
   }
   const settings = yield* Settings
-  return { loaded: yield* settings.fresh(new Set(everyRole)), created: path }
+  return {
+    loaded: yield* settings.fresh(new Set(everyRole)),
+    created: written._tag === "Failure" ? undefined : path
+  }
 })
 
 /** Returns whether a configuration is refused only because nothing has been configured yet. */

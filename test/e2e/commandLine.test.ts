@@ -148,6 +148,12 @@ describe("the command line", () => {
     assert.match(stderr, /signer\.local_ca: .*no\/such\/folder\/ca\.key cannot be written: no such file or directory\./)
   })
 
+  it("finds the configuration that another init has written at the same time", async () => {
+    const directory = freshDirectory()
+    const all = await Promise.all([1, 2, 3].map(() => runToEnd(["init"], { config: null, directory })))
+    for (const { stderr } of all) assert.notInclude(stderr, "no profile is enabled")
+  })
+
   it("removes the files of an init that cannot complete", async () => {
     const directory = freshDirectory()
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\ncert_path = \"absent/ca.pem\"\n"

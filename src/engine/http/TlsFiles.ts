@@ -91,7 +91,16 @@ const setAside = (section: string, path: string, now: number) =>
     catch: (cause) => unwritable(section, path, cause instanceof Error ? cause.message : String(cause))
   })
 
-/** Generates the pair if a file is missing. Returns whether it was generated. */
+const isThere = ({ cert_path, key_path, section }: TlsFileSettings) =>
+  Effect.map(
+    Effect.all([readIfPresent(section, cert_path), readIfPresent(section, key_path)]),
+    (files) => !files.includes(undefined)
+  )
+
+/**
+ * Generates the pair if a file is missing. Returns whether it was generated. A pair that another process has generated
+ * meanwhile stays.
+ */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener, section } = settings
@@ -105,10 +114,19 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) })
       .pipe(Effect.mapError(notMade(section)))
     const suffix = yield* entropy.token
-    yield* writeNewFiles([
+    const isWritten = yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
-    ]).pipe(Effect.mapError((error) => unwritable(section, error.path, said(error))))
+    ]).pipe(
+      Effect.as(true),
+      Effect.catch((error) =>
+        Effect.flatMap(isThere(settings), (isMade) =>
+          error.reason === "exists" && isMade
+            ? Effect.succeed(false)
+            : unwritable(section, error.path, said(error)))
+      )
+    )
+    if (!isWritten) return false
     yield* emit("tls_pair_generated", {
       listener,
       sha256: readTlsCertificate(pair.certificatePem).fingerprint,

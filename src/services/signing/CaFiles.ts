@@ -160,9 +160,24 @@ export const adviseOnLacks = (cert_path: string, { certificates, issuerId: issue
     { discard: true }
   )
 
+const unwritten = (error: FileUnusable, mayPass: boolean) =>
+  new CaFilesUnusable({
+    detail: `signer.local_ca: ${error.path} cannot be written: ${said(error)}.`,
+    mayPass,
+    isOutside: true
+  })
+
+/** Decides what follows if a file of a new CA exists although neither file existed before. */
+const collided = (settings: CaKeySettings, error: FileUnusable) =>
+  Effect.matchEffect(areThere(settings), {
+    // Another process has written one file so far.
+    onFailure: () => Effect.fail(unwritten(error, true)),
+    onSuccess: (made) => made === undefined ? Effect.fail(unwritten(error, false)) : Effect.succeed(false)
+  })
+
 /**
- * Writes a new CA if neither file exists, and returns whether a CA was written. If only one file exists, fails and
- * replaces nothing. A CA whose key is not in a file is never made.
+ * Writes a new CA if neither file exists, and returns whether a CA was written. A CA that another process has written
+ * meanwhile stays. If only one file exists, fails and replaces nothing. A CA whose key is not in a file is never made.
  */
 export const generateIfAbsent = (
   settings: CaFileSettings
@@ -188,18 +203,16 @@ export const generateIfAbsent = (
     const suffix = yield* entropy.token
     // The certificate is written last. So a crash can leave a key without a certificate. The next startup refuses that
     // key, and does not replace it.
-    yield* writeNewFiles([
+    const isWritten = yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
     ]).pipe(
-      Effect.mapError((error) =>
-        new CaFilesUnusable({
-          detail: `signer.local_ca: ${error.path} cannot be written: ${said(error)}.`,
-          mayPass: error.reason !== "exists",
-          isOutside: true
-        })
+      Effect.as(true),
+      Effect.catch((error) =>
+        error.reason === "exists" ? collided(settings, error) : Effect.fail(unwritten(error, true))
       )
     )
+    if (!isWritten) return false
     yield* emit("local_ca_generated", {
       path: cert_path,
       issuer: made.issuerId,

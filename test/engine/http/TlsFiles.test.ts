@@ -4,6 +4,7 @@ import { X509Certificate } from "node:crypto"
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
+import { Entropy } from "../../../src/crypto/Entropy.ts"
 import { encodeSubject } from "../../../src/crypto/x509/CaCertificate.ts"
 import { subjectKeyIdentifier } from "../../../src/crypto/x509/Leaf.ts"
 import { generateSelfSigned } from "../../../src/crypto/x509/SelfSigned.ts"
@@ -95,6 +96,19 @@ describe("the TLS files of a listener", () => {
       const first = yield* TlsFiles.load(settings)
       assert.deepStrictEqual(yield* TlsFiles.load(settings), first)
       assert.isFalse(yield* TlsFiles.generateIfMissing(settings))
+    }))
+
+  test("stay if another process makes them meanwhile", (directory) =>
+    Effect.gen(function*() {
+      const [entropy, settings] = [yield* Entropy, settingsIn(directory)]
+      // This is drawn when the pair is ready to be written.
+      const token = Effect.andThen(Effect.orDie(TlsFiles.generateIfMissing(settings)), entropy.token)
+      const late = Effect.provideService(TlsFiles.generateIfMissing(settings), Entropy, {
+        ...entropy,
+        token: Effect.provideService(token, Entropy, entropy)
+      })
+      assert.isFalse(yield* late)
+      yield* TlsFiles.load(settings)
     }))
 
   for (const lone of ["server.pem", "server.key"]) {

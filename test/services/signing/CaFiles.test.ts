@@ -16,6 +16,7 @@ import {
 } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
+import { Entropy } from "../../../src/crypto/Entropy.ts"
 import type { CaFileSettings } from "../../../src/services/signing/CaFiles.ts"
 import {
   check,
@@ -222,6 +223,20 @@ describe("a CA that does not exist yet", () => {
       assert.deepStrictEqual(eventsOf(records), ["local_ca_generated"])
       assert.sameMembers(readdirSync(dirname(settings.key_path)), ["ca.pem", "ca.key"])
       yield* loadForSigning(settings)
+    }))
+
+  test("stays if another process makes it meanwhile", (settings) =>
+    Effect.gen(function*() {
+      const entropy = yield* Entropy
+      // This is drawn when the CA is ready to be written.
+      const token = Effect.andThen(Effect.orDie(generateIfAbsent(settings)), entropy.token)
+      const late = Effect.provideService(generateIfAbsent(settings), Entropy, {
+        ...entropy,
+        token: Effect.provideService(token, Entropy, entropy)
+      })
+      assert.isFalse(yield* late)
+      assert.isTrue(isPair(settings))
+      assert.deepStrictEqual(eventsOf(records), ["local_ca_generated"])
     }))
 
   it("is made completely by one of two processes that try to make it at once", async () => {
