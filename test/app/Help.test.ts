@@ -101,6 +101,10 @@ describe("the page of the program", () => {
         const read = readGlobals(["order", ...given, "list"])
         assert.deepStrictEqual(read._tag === "Success" ? read.success.rest : read.failure, ["order", "list"])
       }
+      if (value === undefined) {
+        const read = readGlobals(["order", "list", `${name}=yes`])
+        assert.strictEqual(read._tag === "Failure" ? read.failure : read._tag, `${name} takes no value.`)
+      }
     }
   })
 

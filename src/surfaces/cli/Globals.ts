@@ -74,6 +74,9 @@ export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals[
       const [flag, inline] = argument.startsWith("--") && argument.includes("=")
         ? [argument.slice(0, argument.indexOf("=")), argument.slice(argument.indexOf("=") + 1)]
         : [argument, undefined]
+      if (inline !== undefined && globalFlags.some(({ name, value }) => name === flag && value === undefined)) {
+        return yield* Result.fail(`${flag} takes no value.`)
+      }
       const value = () => inline ?? argv[++at]
       if (flag === "--log-level") logLevel = yield* wordOf(levelWords, flag, levelOf(value() ?? ""))
       else if (flag === "--color") {
