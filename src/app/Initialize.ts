@@ -50,6 +50,8 @@ export const initialize = (
   const program = Effect.gen(function*() {
     const { process } = yield* Host
     const applied = yield* Effect.flatMap(Database, ({ dialect }) => migrate(process, dialect))
+    // This comes before the files, because the next run will find the configuration, and then makes no operator.
+    const operator = makesOperator ? yield* Setup.createOperator(config) : undefined
     const first = [
       ...before,
       ...(applied.length === 0 ? [] : [`schema        ${applied.length} migration(s)`]),
@@ -57,7 +59,6 @@ export const initialize = (
       ...yield* Setup.createFiles(config, { lacksCa })
     ]
     yield* printCreated(first)
-    const operator = makesOperator ? yield* Setup.createOperator(config) : undefined
     if (operator !== undefined) {
       yield* printCreated([`operator      ${operator}, whose password a link of serve sets`])
     }

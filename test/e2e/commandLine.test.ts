@@ -1,5 +1,5 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process"
-import { readdirSync, statSync, writeFileSync } from "node:fs"
+import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { commandLine } from "../support/CommandLine.ts"
@@ -152,6 +152,19 @@ describe("the command line", () => {
     const directory = freshDirectory()
     const all = await Promise.all([1, 2, 3].map(() => runToEnd(["init"], { config: null, directory })))
     for (const { stderr } of all) assert.notInclude(stderr, "no profile is enabled")
+  })
+
+  it("makes the first operator even if the files cannot be made at the first try", async () => {
+    const directory = freshDirectory()
+    const run = (...words: ReadonlyArray<string>) => commandLine(words, { config: null, directory })
+    writeFileSync(join(directory, "ca.pem"), "left over")
+    const failed = await run("init")
+    assert.deepStrictEqual([failed.code, failed.stdout], [3, ""], failed.stderr)
+    rmSync(join(directory, "ca.pem"))
+    const done = await run("init")
+    assert.strictEqual(done.code, 0, done.stderr)
+    const listed = await run("admin", "user", "list", "--role", "admin", "--json")
+    assert.strictEqual((JSON.parse(listed.stdout) as { readonly total: number }).total, 1)
   })
 
   it("removes the files of an init that cannot complete", async () => {
