@@ -30,6 +30,10 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^service\.cli: (?:completions|man|help)/,
     reason: "Commands, flags and sentences are those of the acts."
   },
+  {
+    plays: /^service\.cli: worker list -- x$/,
+    reason: "Words after -- are arguments, because an identifier may begin with a hyphen."
+  },
   { plays: /^service\.cli: init: --help$/, reason: "The help names the TLS key and certificate." },
   {
     plays: /^(?:configuration|profiles|service)\.cli: (?:config|config check:|filter|filter show:|migrate:) --help$/,
