@@ -77,7 +77,10 @@ interface State {
 /** How long a reload waits for children that are starting. */
 const startMillis = 60_000
 
-/** How often each child that serves is asked for a sign of life, and after how many missing answers in a row it is ended. */
+/**
+ * How often each child that serves is asked for a sign of life, and after how many missing answers in a row it is
+ * ended.
+ */
 const betweenPings = "15 seconds"
 const mostMissed = 4
 

@@ -98,7 +98,10 @@ export const admitOperator = (
     }
   )
 
-/** Applies the identifiers stage to the names and the kind of an order. Logs a refusal and returns it. The caller turns the refusal into a problem. */
+/**
+ * Applies the identifiers stage to the names and the kind of an order. Logs a refusal and returns it. The caller turns
+ * the refusal into a problem.
+ */
 export const judgeNames = Effect.fnUntraced(function*(
   caller: Caller,
   at: NameRequest,

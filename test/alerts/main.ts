@@ -19,8 +19,8 @@ import { signings } from "./Signings.ts"
  * the recordings of incidents. Alerts that fire in no incident are tested with invented series. `--record` first plays
  * the incidents with the built service and writes their recordings again. With words after `--record`, only incidents
  * whose names contain one of the words are recorded. `npm run incidents` plays them without writing anything, and prints
- * for each incident its alerts, what the service asked attention for, and how long it lasted. See docs/contribute/development.md,
- * "The alerts".
+ * for each incident its alerts, what the service asked attention for, and how long it lasted. See
+ * docs/contribute/development.md, "The alerts".
  */
 
 const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]

@@ -8,8 +8,8 @@ import { useOwnPostgres } from "../support/OwnPostgres.ts"
 import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
 /*
- * The commands of docs/start/package.md, docs/operate/databases.md and docs/start/postgresql.md that make a configuration or a
- * database.
+ * The commands of docs/start/package.md, docs/operate/databases.md and docs/start/postgresql.md that make a
+ * configuration or a database.
  */
 
 describe("the documents about a first configuration", () => {

@@ -160,7 +160,8 @@ describe("a ceremony on two machines", () => {
     assert.match(await service.succeed("ca", "test-sign"), /^key source +pkcs11$/m)
     await issueAndVerify(service, root.at("r/root.pem"), "www.example.org")
 
-    // One command makes a root and a certificate for the same key. A key that is not there stops it before anything is made.
+    // One command makes a root and a certificate for the same key. A key that is not there stops it before anything is
+    // made.
     const another = machine(service.env)
     copyFileSync(service.at("pin"), another.at("pin"))
     const text = readFileSync(service.at("config.toml"), "utf8")

@@ -35,8 +35,8 @@ export interface ListWatch {
   /** The number of times that a source had no list. */
   readonly unanswered: () => number
   /**
-   * Waits until every source that is not late has a list with this serial number, in lower case without leading zeros. Fails if a list
-   * was wrong.
+   * Waits until every source that is not late has a list with this serial number, in lower case without leading zeros.
+   * Fails if a list was wrong.
    */
   readonly has: (serial: string) => Promise<void>
   /** Waits until every source has a list with these serial numbers, like {@link ListWatch.has}. */

@@ -3,8 +3,8 @@ import { join } from "node:path"
 
 /*
  * `node tools/packaging/notices.ts dist/inputs.json dist/script.json` writes the licences of everything that esbuild has
- * put into the bundle and into the script of the documents, for `dist/LICENSES`. Each licence must be distributed with the code, but the bundle has no comments and so no
- * licences. If a package has no licence, the build fails.
+ * put into the bundle and into the script of the documents, for `dist/LICENSES`. Each licence must be distributed with
+ * the code, but the bundle has no comments and so no licences. If a package has no licence, the build fails.
  */
 
 interface Metafile {

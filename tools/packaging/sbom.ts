@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs"
 /*
  * `node tools/packaging/sbom.ts dist/inputs.json dist/script.json` lists everything that is shipped, in CycloneDX 1.6,
  * for `dist/sbom.cdx.json`. The list has what esbuild has put into the bundle and into the script of the documents, and
- * the packages that are installed with the bundle. Versions, licences and digests come from the lock file. Equal sources give an equal text.
+ * the packages that are installed with the bundle. Versions, licences and digests come from the lock file. Equal
+ * sources give an equal text.
  */
 
 interface Metafile {

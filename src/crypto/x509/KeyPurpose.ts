@@ -1,4 +1,7 @@
-/** The purposes of an extendedKeyUsage that have a word in the configuration, with their OIDs (RFC 5280 section 4.2.1.12). */
+/**
+ * The purposes of an extendedKeyUsage that have a word in the configuration, with their OIDs (RFC 5280 section
+ * 4.2.1.12).
+ */
 export const keyPurposes = {
   server_auth: "1.3.6.1.5.5.7.3.1",
   client_auth: "1.3.6.1.5.5.7.3.2",

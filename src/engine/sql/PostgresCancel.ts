@@ -30,10 +30,11 @@ export const sessionOf = (answers: unknown): Session => {
 const cancel = `SELECT pg_cancel_backend($1) WHERE ${startOfServer} = $2`
 
 /**
- * Cancels the current statement of a server session, over another connection, which waits for no turn. Completes when the session has been
- * signalled; an idle session ignores the signal. The caller must keep the connection of the session until the
- * cancellation has completed and the session's last statement has returned. Otherwise a later statement could be
- * cancelled. If no connection is free for the signal, the time limits of the server end the statement.
+ * Cancels the current statement of a server session, over another connection, which waits for no turn. Completes when
+ * the session has been signalled; an idle session ignores the signal. The caller must keep the connection of the
+ * session until the cancellation has completed and the session's last statement has returned. Otherwise a later
+ * statement could be cancelled. If no connection is free for the signal, the time limits of the server end the
+ * statement.
  */
 export const giveUp = (pool: Pool, session: Session): Effect.Effect<void> =>
   Effect.callback((resume) =>

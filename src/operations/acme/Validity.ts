@@ -34,8 +34,8 @@ export interface Wish {
 const isWish = ({ notAfter, notBefore }: Wish): boolean => notAfter !== undefined || notBefore !== undefined
 
 /**
- * Returns the validity that a local CA grants for a kind of certificate. `issuer` is absent if the certificate of the CA cannot be
- * read at present.
+ * Returns the validity that a local CA grants for a kind of certificate. `issuer` is absent if the certificate of the
+ * CA cannot be read at present.
  */
 export const windowOf = (
   { validitySeconds }: CertificateKind,
@@ -54,8 +54,8 @@ export const windowOf = (
   })
 
 /**
- * Returns a problem if it is known that no certificate of this profile and kind can have the requested validity, because nothing
- * of the requested period would be left.
+ * Returns a problem if it is known that no certificate of this profile and kind can have the requested validity,
+ * because nothing of the requested period would be left.
  */
 export const unattainable = (
   profile: ProfileConfig,

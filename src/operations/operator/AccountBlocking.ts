@@ -13,8 +13,8 @@ import { actorFields } from "../Operator.ts"
 import * as accounts from "./AccountRecords.ts"
 
 /*
- * What operators do to keep an account from ordering without ending it (docs/configure/policy.md, "Blocked accounts"). A request
- * reads the block with its account, so a block takes effect with the next request, in every process.
+ * What operators do to keep an account from ordering without ending it (docs/configure/policy.md, "Blocked accounts").
+ * A request reads the block with its account, so a block takes effect with the next request, in every process.
  */
 
 /** Refuses to change the block of an account, and says in which state the account is. */

@@ -64,7 +64,10 @@ export const namesIn = (service: Redacted.Redacted): DatabaseNames => {
 
 const refuse = (message: string) => new DatabaseRefused({ message, mayPass: false })
 
-/** What a later attempt cannot change: refused users (28), no such database (3D000), missing rights (42501), old servers. */
+/**
+ * What a later attempt cannot change: refused users (28), no such database (3D000), missing rights (42501), old
+ * servers.
+ */
 const lasts = (code: string, message: string): boolean =>
   /^(?:28|3D000|42501)/.test(code) || /^the server is PostgreSQL \d+, and the service needs/.test(message)
 

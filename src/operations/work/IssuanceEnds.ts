@@ -140,7 +140,8 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
 /**
  * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
  * certificate was stored. If the account was blocked, or the account or an authorization of the order ended in the
- * meantime, the order becomes `invalid` instead. `renewsAt` is when the hour of its renewal begins, in epoch seconds, if an hour was chosen.
+ * meantime, the order becomes `invalid` instead. `renewsAt` is when the hour of its renewal begins, in epoch seconds,
+ * if an hour was chosen.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued, renewsAt?: number) {

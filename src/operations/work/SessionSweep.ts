@@ -28,9 +28,9 @@ type Lifetimes = Pick<
 >
 
 /**
- * Deletes ended sessions, old windows of sign-ins, old series of wrong passwords, and ended password links. Also deletes rows whose times are
- * further in the future than the times of anything that begins now, because a wrong clock wrote these times
- * (docs/contribute/decisions/clocks.md, "Operators").
+ * Deletes ended sessions, old windows of sign-ins, old series of wrong passwords, and ended password links. Also
+ * deletes rows whose times are further in the future than the times of anything that begins now, because a wrong clock
+ * wrote these times (docs/contribute/decisions/clocks.md, "Operators").
  */
 export const sweepSessions = (settings: Lifetimes): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {

@@ -255,10 +255,16 @@ export const resume = (campaignId: CampaignId, now: number) => first(resumeState
 /** Ends a campaign. Returns `undefined` if it has ended. */
 export const end = (campaignId: CampaignId, now: number) => first(endStatement, { id: campaignId, now })
 
-/** Confirms that what is left is revoked at the date of the campaign. Returns `undefined` if there is nothing to confirm. */
+/**
+ * Confirms that what is left is revoked at the date of the campaign. Returns `undefined` if there is nothing to
+ * confirm.
+ */
 export const confirm = (of: ValuesOf<typeof confirmStatement.params>) => first(confirmStatement, of)
 
-/** Records how far a campaign is filled. Returns `undefined` if another worker has filled it further, or if it has ended. */
+/**
+ * Records how far a campaign is filled. Returns `undefined` if another worker has filled it further, or if it has
+ * ended.
+ */
 export const filling = (of: ValuesOf<typeof fillingStatement.params>) => first(fillingStatement, of)
 
 /** Records that a campaign is filled, and begins its windows. Returns `undefined` if this was recorded before. */

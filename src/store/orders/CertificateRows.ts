@@ -86,7 +86,10 @@ const ofSerialsStatement = statement({
        AND cert_serial IS NOT NULL AND certificate IS NOT NULL`
 })
 
-/** Returns the next certificates that are neither revoked nor expired, by the ids of their orders, of every profile and CA. */
+/**
+ * Returns the next certificates that are neither revoked nor expired, by the ids of their orders, of every profile and
+ * CA.
+ */
 export const livePage = (page: { readonly now: number; readonly after: OrderId; readonly limit: number }) =>
   all(livePageStatement, page)
 

@@ -64,8 +64,8 @@ const orderParams = {
   ptr: nullable(text())
 }
 
-// The account may have been deactivated or blocked since the request was accepted. If the account is being deleted at this moment,
-// the lock on PostgreSQL waits until the deletion ends.
+// The account may have been deactivated or blocked since the request was accepted. If the account is being deleted at
+// this moment, the lock on PostgreSQL waits until the deletion ends.
 const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
      expires_at, kind, created_ip, created_ptr)

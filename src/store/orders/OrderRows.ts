@@ -276,8 +276,8 @@ export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(f
 export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failProcessing, { id, error })
 
 /**
- * Finds what the signing job checks: the order, the status of its account and its block, and how many of its authorizations are not
- * valid.
+ * Finds what the signing job checks: the order, the status of its account and its block, and how many of its
+ * authorizations are not valid.
  */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
 

@@ -17,7 +17,8 @@ import { equal, lineWith } from "../Saying.ts"
 import type { Outcome } from "../Table.ts"
 
 /*
- * A CA is replaced by one below another root, while clients renew across it (docs/configure/rotation.md, "Replacing the CA"). The old root signs the new CA too, so that a client can choose the chain that its machine trusts. At the end,
+ * A CA is replaced by one below another root, while clients renew across it (docs/configure/rotation.md, "Replacing the
+ * CA"). The old root signs the new CA too, so that a client can choose the chain that its machine trusts. At the end,
  * the old CA is declared compromised.
  */
 

@@ -170,8 +170,8 @@ const passes = 5
 const ledgerSeconds = 10
 
 /**
- * Revokes what a compromised CA has signed, and signs until a list is stored. If a revocation joined this job while the job was running, the list may lack it. Then
- * the settlement enqueues a successor job.
+ * Revokes what a compromised CA has signed, and signs until a list is stored. If a revocation joined this job while the
+ * job was running, the list may lack it. Then the settlement enqueues a successor job.
  */
 export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_ca_crl_regenerate">) {
   const { above = 0, issuer } = payload

@@ -1311,7 +1311,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const newer = Buffer.from((yield* get("/crl")).body ?? "")
         const served = (list: Buffer) =>
           Effect.map(get("/crl"), (answer) => assert.isTrue(Buffer.from(answer.body ?? "").equals(list)))
-        // Sets the row back, as if the database were restored from a backup or replaced by a standby without the last commits.
+        // Sets the row back, as if the database were restored from a backup or replaced by a standby without the last
+        // commits.
         yield* sql(
           `UPDATE crls SET crl_number = ${String(old?.["crl_number"])}, this_update = ${String(old?.["this_update"])}`
         )
