@@ -280,7 +280,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     })
     const { hmacKey, kid } = JSON.parse(made.stdout) as { readonly kid: string; readonly hmacKey: string }
     const file = join(freshDirectory(), "hmac")
-    writeFileSync(file, `${hmacKey}\n`)
+    writeFileSync(file, `${hmacKey}\n`, { mode: 0o600 })
     const registered = await command("register", "--eab-kid", kid, "--eab-hmac-key-file", file)
     assert.deepStrictEqual([registered.code, registered.stderr], [0, ""])
     assert.match(registered.stdout, /^Registered: http\S+\n$/)

@@ -170,7 +170,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
     name: "a receiver that is away is not told later",
     file: "src/operations/work/notify/DeliveryJob.ts",
     guard:
-      "  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })",
+      "  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, terms.retryMaxSeconds) })",
     without: "  return Done()"
   },
   {
