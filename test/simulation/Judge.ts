@@ -305,6 +305,15 @@ export class Judge {
     ).map((row) => Object.values(row).join(" "))
   }
 
+  /** Returns the second at which the next of the unfinished jobs is due, or undefined while one of them runs. */
+  nextIsDueAt(): number | undefined {
+    const [row] = this.#store().rows(
+      `SELECT MIN(run_at) AS next, SUM(status = 'running') AS running FROM jobs
+       WHERE status IN ('ready', 'running') AND dedup_key <> 'all'`
+    )
+    return row === undefined || Number(row["running"]) > 0 ? undefined : Number(row["next"])
+  }
+
   /** Compares the database with the clients' answers. */
   atRest(): void {
     this.#holdsAnswers()

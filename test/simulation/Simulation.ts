@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { Entropy } from "../../src/crypto/Entropy.ts"
 import { parseRoles } from "../../src/domain/Role.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
+import { longestWait as longestOrphanWait } from "../../src/operations/work/OrphanedCertificates.ts"
 import { generateIfAbsent } from "../../src/services/signing/CaFiles.ts"
 import { configOf } from "../support/Graph.ts"
 import { madeAt, signerOf } from "../support/LocalCa.ts"
@@ -58,7 +59,8 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
 ]
 const profileNames = ["default", "other"]
 const mostSteps = 2_000_000
-const restMillis = 6 * 3_600_000
+const hourMillis = 3_600_000
+const restMillis = 6 * hourMillis
 const daySeconds = 86_400
 /** The minimum time without faults at the end, in which the service is checked. */
 const calmMillis = 50_000
@@ -341,6 +343,16 @@ ${receiversToml}`)
   }
 
   let [checkedAt, calmUntil] = [machine.now, 0]
+  /**
+   * Lets time pass to the next due job if all of them wait for long. Some jobs may wait for a day, so a time that a wrong
+   * clock wrote is not corrected if it is nearer than that.
+   */
+  const passToNext = () => {
+    const millis = (judge.nextIsDueAt() ?? 0) * 1000 - machine.now
+    if (millis < hourMillis || millis > longestOrphanWait * 1000) return
+    machine.pass(millis)
+    restUntil = machine.now + restMillis
+  }
   const isOver = () => {
     if (violations.length > 0 || machine.steps >= mostSteps) return true
     if (!weather.isHealed) {
@@ -355,7 +367,10 @@ ${receiversToml}`)
     checkedAt = machine.now
     restUntil ??= machine.now + restMillis
     if (machine.now >= restUntil) return true
-    if (!judge.isAtRest()) return false
+    if (!judge.isAtRest()) {
+      passToNext()
+      return false
+    }
     if (!judge.isLeftToSweep()) return true
     // The next daily sweep must sign the lists that were left to the sweep.
     const dueAt = judge.sweepIsDueAt()
