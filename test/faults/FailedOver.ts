@@ -80,6 +80,12 @@ const idsIn = (text: string): ReadonlyArray<string> => text.match(/[0-9a-f]{8}(?
 const isStep = (text: string): boolean =>
   /\/order\/\S+ is (?:stored as )?(?:pending|ready)$|was answered and is pending$/.test(text)
 
+/**
+ * Returns whether a text is about an account that exists with an earlier key, because the change of its key was lost.
+ * What belongs to the account exists, but the client cannot ask for it with the key that it was told to use.
+ */
+const isEarlierKey = (text: string): boolean => text.endsWith("\"The signature does not verify.\"}")
+
 /** Returns the ids of the accounts and orders that processes reported as lost. */
 const namedIn = ({ processes }: Site): ReadonlySet<string> =>
   new Set(
@@ -104,11 +110,12 @@ const judgeLoss = async (
   const orderOf = new Map(
     ledger.orders.flatMap(({ challenges, url }) => challenges.map((one) => [idsIn(one).at(-1), idsIn(url).at(-1)]))
   )
+  const accountOf = new Map(ledger.orders.map(({ account, url }) => [idsIn(url).at(-1), idsIn(account.url).at(-1)]))
   const subjectOf = (text: string): string => {
     const id = idsIn(text).at(-1) ?? ""
-    return orderOf.get(id) ?? id
+    return (isEarlierKey(text) ? accountOf.get(id) : orderOf.get(id)) ?? id
   }
-  const isGone = (text: string): boolean => /not in the database|: 40\d /.test(text)
+  const isGone = (text: string): boolean => !isEarlierKey(text) && /not in the database|: 40\d /.test(text)
   const steps = lost.filter(isStep)
   const gone = lost.filter((text) => !isStep(text))
   const unnamed = () => gone.filter((text) => !namedIn(site).has(subjectOf(text)))
