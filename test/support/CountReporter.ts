@@ -5,6 +5,9 @@ interface Failure {
   readonly message: string
 }
 
+/** How much of a message is printed. The difference of two values often begins in its third line. */
+const mostCharacters = 500
+
 /**
  * Prints at the end of the run a line for each failure and the line `N passed, N failed`, which `.ci/run` reads. A file
  * that could not be loaded, a failed hook of a suite, and an unhandled error each count as one failure.
@@ -16,8 +19,8 @@ export default class CountReporter implements Reporter {
 
   private tell(where: string, failure: Failure | undefined): void {
     // The thrown value need not be an error.
-    const [first = ""] = String(failure?.message ?? "").split("\n", 1)
-    this.failures.push(`FAILED ${where.replaceAll(/\s+/g, " ")}: ${first}\n`)
+    const said = String(failure?.message ?? "").replaceAll(/\s+/g, " ").trim()
+    this.failures.push(`FAILED ${where.replaceAll(/\s+/g, " ")}: ${said.slice(0, mostCharacters)}\n`)
   }
 
   onInit(vitest: Vitest): void {
