@@ -211,6 +211,26 @@ describe.runIf(isFull)("the pages of the site", () => {
     await window.close()
   })
 
+  it("say that the search could not be loaded, and try again", async () => {
+    const { complaints, context, page } = await openWindow(browser)
+    await page.route("**/search-index.js", (route) => route.abort())
+    await page.goto(`${url}operate/jobs.html`)
+    await page.keyboard.press("/")
+    await page.keyboard.type("replace the")
+    await page.locator(".q-note", { hasText: "The search could not be loaded." }).waitFor()
+    assert.include(await page.locator("#said").textContent(), "The search could not be loaded.")
+    await page.unroute("**/search-index.js")
+    await page.keyboard.type(" CA")
+    await page.getByRole("option").first().waitFor()
+    assert.isFalse(await page.locator(".q-note").isVisible())
+    await page.locator("#q").fill("zzqqxxjj")
+    await page.locator(".q-note", { hasText: "Nothing found" }).waitFor()
+    await context.close()
+    assert.deepStrictEqual([...new Set(complaints)].map((text) => text.slice(text.indexOf(" ") + 1)), [
+      "Failed to load resource: net::ERR_FAILED"
+    ])
+  })
+
   it.each([390, 1440])("can be used with the keyboard alone at %d", async (width) => {
     const window = await openWindow(browser, { width, height: 900 })
     for (const page of ["index.html", "operate/jobs.html", "configure/rotation.html"]) {

@@ -66,9 +66,12 @@ export const openWindow = async (browser: Browser, options: WindowOptions = {}):
       const isComplaint = message.type() === "error" || message.type() === "warning"
       if (isComplaint && !isRefusal(message.text())) complaints.push(`${page.url()}: ${message.text()}`)
     })
+    // The browser also ends requests of a page that is left.
     page.on("requestfailed", (request) => {
       const url = new URL(request.url())
-      if (url.hostname !== "localhost") complaints.push(`${page.url()}: asked for ${request.url()}`)
+      if (!["localhost", "127.0.0.1"].includes(url.hostname)) {
+        complaints.push(`${page.url()}: asked for ${request.url()}`)
+      }
     })
   }
   context.on("page", watch)

@@ -53,7 +53,11 @@ const loadIndex = () =>
     const script = document.createElement("script")
     script.src = new URL("search-index.js", root).href
     script.addEventListener("load", () => done(MiniSearch.loadJS(globalThis.siteIndex, options)))
-    script.addEventListener("error", () => failed(new Error("the index is not there")))
+    script.addEventListener("error", () => {
+      // The next search tries again.
+      loading = undefined
+      failed(new Error("the index is not there"))
+    })
     document.head.append(script)
   })
 
@@ -69,6 +73,9 @@ const search = () => {
   box.setAttribute("aria-controls", list.id)
   box.setAttribute("aria-autocomplete", "list")
   box.setAttribute("aria-expanded", "false")
+  const note = document.createElement("p")
+  Object.assign(note, { className: "q-found q-note", hidden: true })
+  box.parentElement.append(note)
   let at = -1
   const choose = (next) => {
     at = next
@@ -79,9 +86,12 @@ const search = () => {
     if (at < 0) box.removeAttribute("aria-activedescendant")
     else box.setAttribute("aria-activedescendant", list.children[at].id)
   }
-  const show = (options) => {
+  // A note stands in the place of the results.
+  const show = (options, text = "") => {
     list.replaceChildren(...options)
     list.hidden = options.length === 0
+    note.textContent = text
+    note.hidden = text === ""
     box.setAttribute("aria-expanded", String(!list.hidden))
     choose(-1)
   }
@@ -104,13 +114,18 @@ const search = () => {
   const ask = async () => {
     const text = box.value.trim()
     if (text.length < 2) return show([])
-    const index = await loadIndex()
+    const index = await loadIndex().catch(() => undefined)
     // Somebody may have typed more in the meantime.
     if (text !== box.value.trim()) return
-    show(found(index, text).map(optionOf))
-    said(list.children.length === 0 ? "Nothing found" : `${list.children.length} results`)
+    if (index === undefined) show([], "The search could not be loaded. Type again to try again.")
+    else {
+      const options = found(index, text).map(optionOf)
+      show(options, options.length === 0 ? "Nothing found" : "")
+    }
+    said(note.textContent || `${list.children.length} results`)
   }
-  box.addEventListener("focus", () => void loadIndex())
+  // What fails here is said when somebody searches.
+  box.addEventListener("focus", () => loadIndex().catch(() => undefined))
   box.addEventListener("input", () => void ask())
   box.addEventListener("keydown", (event) => {
     const count = list.children.length
