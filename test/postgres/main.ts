@@ -26,6 +26,7 @@ const files = [
   "test/docs/databases",
   "test/e2e/acmeClient",
   "test/e2e/databaseRoles",
+  "test/e2e/pgbouncer",
   "test/e2e/roles"
 ]
 
@@ -42,7 +43,9 @@ const releases: Readonly<Record<string, string>> = {
 
 const usage = `Usage: npm run postgres -- [major version ...]
 
-Without a version, the server is Debian's package postgresql. The versions are ${Object.keys(releases).join(", ")}.
+Without a version, the server is Debian's package postgresql, and its package pgbouncer is installed too. The versions are ${
+  Object.keys(releases).join(", ")
+}.
 
   --help
 `
@@ -59,7 +62,7 @@ interface Server {
 
 /** The newest server that Debian has installed here. */
 const ofDebian = async (): Promise<Server> => {
-  await install(["postgresql"], say)
+  await install(["postgresql", "pgbouncer"], say)
   const folder = "/usr/lib/postgresql"
   const [newest] = readdirSync(folder).sort((one, other) => Number(other) - Number(one))
   if (newest === undefined) throw new Error(`${folder} is empty`)

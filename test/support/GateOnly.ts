@@ -41,6 +41,7 @@ export const gateOnly: ReadonlyArray<string> = [
   "e2e/panelWhole.test.ts",
   "e2e/panelZoom.test.ts",
   "e2e/processes.test.ts",
+  "e2e/pgbouncer.test.ts",
   "e2e/publish.test.ts",
   "e2e/races.test.ts",
   "e2e/relayAccount.test.ts",

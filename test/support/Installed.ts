@@ -8,7 +8,18 @@ import { text } from "./Documents.ts"
 
 /** Returns whether a client is installed. */
 export const isInstalled = (
-  name: "certbot" | "certtool" | "curl" | "gcc" | "javac" | "lego" | "openssl" | "pebble" | "softhsm2-util" | "strace"
+  name:
+    | "certbot"
+    | "certtool"
+    | "curl"
+    | "gcc"
+    | "javac"
+    | "lego"
+    | "openssl"
+    | "pebble"
+    | "pgbouncer"
+    | "softhsm2-util"
+    | "strace"
 ): boolean => spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
 
 /** Whether the clients of the documents are installed. */

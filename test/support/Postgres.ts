@@ -21,6 +21,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import { Client, escapeIdentifier } from "pg"
 import { freePort } from "./Ports.ts"
 import { killTree, stopTree } from "./Stopped.ts"
+import type { Credentials } from "./Unprivileged.ts"
+import { unprivileged } from "./Unprivileged.ts"
 
 /**
  * A PostgreSQL server for tests, which listens only on 127.0.0.1, over TCP, and has its data in a temporary directory.
@@ -106,21 +108,6 @@ export interface PostgresOptions {
   readonly countsStatements?: boolean
   /** A directory whose data outlives the server. Data of an earlier server in the directory is used again. */
   readonly kept?: string
-}
-
-interface Credentials {
-  readonly uid?: number
-  readonly gid?: number
-}
-
-/** Returns the user for PostgreSQL, which refuses to run as root. Any other user that exists is suitable. */
-const unprivileged = (): Credentials => {
-  if (process.getuid?.() !== 0) return {}
-  for (const name of ["postgres", "nobody"]) {
-    const [uid, gid] = ["-u", "-g"].map((flag) => spawnSync("id", [flag, name], { encoding: "utf8" }).stdout.trim())
-    if (uid && gid && uid !== "0") return { uid: Number(uid), gid: Number(gid) }
-  }
-  throw new Error("PostgreSQL does not run as root, and neither of the users postgres and nobody exists")
 }
 
 const require = createRequire(import.meta.url)

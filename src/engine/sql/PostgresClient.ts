@@ -88,6 +88,8 @@ export const isStale = (failure: unknown): boolean =>
 
 /** A connection that records when it is over. It ends if the server has not enforced its own limit on statements. */
 export class PostgresClient extends Client {
+  /** The id of the server's process, as the server or a proxy before it has told it. The types of `pg` lack it. */
+  declare readonly processID: number | null
   /** Whether nothing can be sent any more. */
   isOver = false
   /** Whether the server refused writes when the connection was made. */

@@ -7,6 +7,7 @@ import { codeOf, makeClient } from "./PostgresClient.ts"
 import type { SessionAttributes } from "./PostgresUrl.ts"
 import { sessionAttributesOf, urlsOfServers } from "./PostgresUrl.ts"
 import { copied, shareLock } from "./ServedLock.ts"
+import { askProcess, isSessionKept, notKept } from "./SessionKept.ts"
 import { SqlError } from "./SqlError.ts"
 
 /* Finds a PostgreSQL server among those of the URL, and connects to it. */
@@ -136,7 +137,7 @@ export const isPassing = (cause: unknown): boolean =>
 
 const askState =
   `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
-   current_setting('server_version_num')::integer AS "version"`
+   current_setting('server_version_num')::integer AS "version", ${askProcess}`
 
 /** The oldest version on which the statements were run, in the form of `server_version_num`. */
 const oldest = 130_000
@@ -160,6 +161,7 @@ interface State {
   readonly isStandby: boolean
   readonly isReadOnly: boolean
   readonly version: number
+  readonly pid: number
   /** Whether no command has taken the database for itself. */
   readonly isFree?: boolean
 }
@@ -186,6 +188,7 @@ export class Connector {
   readonly #from: Servers
   #last = 0
   #limits: Limits | undefined
+  #isSessionKept = false
   /** How long the server lets a session be idle. */
   #idleMillis = Infinity
 
@@ -224,6 +227,7 @@ export class Connector {
       if (state.version < oldest) throw tooOld(state.version)
       if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
       if (state.isFree === false) throw new Error(copied)
+      if (keepsSession && !this.#isSessionKept) await this.#checkSession(client, server, state)
       client.isReadOnly = state.isReadOnly
       // A session that the server is about to end must not be lent.
       client.idleMillis = this.#idleMillis / 2
@@ -233,6 +237,20 @@ export class Connector {
       void end(client)
       throw cause
     }
+  }
+
+  /** Fails if the server is behind a proxy that keeps no sessions. This is checked for the first connection. */
+  async #checkSession(client: PostgresClient, server: ClientConfig, { pid }: State): Promise<void> {
+    if (pid !== client.processID) {
+      const other = makeClient(server, false)
+      try {
+        await (other.connect() as Promise<unknown>)
+        if (!await isSessionKept(client, other, server.connectionTimeoutMillis)) throw new Error(notKept)
+      } finally {
+        await end(other)
+      }
+    }
+    this.#isSessionKept = true
   }
 
   /** Reads the limits of the server. A session that sets its own limits when it opens cannot see them. */

@@ -51,7 +51,8 @@ const known: ReadonlyArray<Known> = [
       "the schema is not this build's: run acme-svc migrate, or look whether database.url names the right database"
   },
   {
-    when: /unsupported startup parameter/,
+    // 42P05: a session has a statement that another client of the proxy has prepared.
+    when: /unsupported startup parameter|^42P05|it pools transactions$/,
     cause: "refused",
     remedy:
       "a proxy that pools transactions stands before PostgreSQL: set database.pooling to \"transaction\", and let database.listen_url lead past it"

@@ -8,6 +8,7 @@ import { Database, StorageFailed } from "../../../src/engine/sql/Database.ts"
 import { appliedNames } from "../../../src/engine/sql/Migrations.ts"
 import * as Migrations from "../../../src/engine/sql/Migrations.ts"
 import { causeOf, withRemedy } from "../../../src/engine/sql/Remedies.ts"
+import { notKept } from "../../../src/engine/sql/SessionKept.ts"
 import * as Sqlite from "../../../src/engine/sql/Sqlite.ts"
 import { databases, freshDirectory, freshPostgresUrl } from "../../support/Databases.ts"
 import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
@@ -61,6 +62,8 @@ describe("the advice about a failure of the database", () => {
 
   it("covers a proxy that accepts no settings, and a server that is unavailable", () => {
     assert.match(withRemedy("08P01", "unsupported startup parameter: statement_timeout"), /set database\.pooling/)
+    assert.match(withRemedy("42P05", "prepared statement \"S_1\" already exists"), /set database\.pooling/)
+    assert.match(withRemedy("", notKept), /set database\.pooling/)
     assert.match(withRemedy("57P03", "the database system is starting up"), /continues when the server is back/)
     assert.match(withRemedy("25006", "cannot execute INSERT in a read-only transaction"), /takes no writes/)
     assert.strictEqual(causeOf("25006", "cannot execute INSERT in a read-only transaction"), "refused")
