@@ -234,6 +234,28 @@ describe("eab", () => {
       assert.deepStrictEqual(set.kinds, ["default"])
     }))
 
+  test("create, import and set refuse an end that has passed", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const { kid } = yield* created(place)
+      writeFileSync(join(place.directory, "key"), "A".repeat(43), { mode: 0o600 })
+      const refused = {
+        code: 3,
+        error: "refused",
+        message: "--expires-at takes a time in the future; 1999-01-01T00:00:00Z has passed."
+      }
+      for (
+        const command of [
+          ["create", "--label", "x"],
+          ["import", "old", "--hmac-key-file", "key", "--label", "x"],
+          ["set", kid]
+        ]
+      ) {
+        const ended = yield* place.run(["eab", ...command, "--expires-at", "1999-01-01", "--json"])
+        assert.deepStrictEqual(refusalOf(ended), refused)
+      }
+    }))
+
   for (
     const { around, code, flags = [], says, what } of [
       {

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { LiveCertificates } from "../../src/domain/OperatorError.ts"
+import type { BadRequest, LiveCertificates } from "../../src/domain/OperatorError.ts"
 import * as eab from "../../src/operations/operator/Eab.ts"
 import * as eabDeletion from "../../src/operations/operator/EabDeletion.ts"
 import { madeAt } from "../support/LocalCa.ts"
@@ -31,6 +31,10 @@ const acts = ["create", "revoke", "delete", ...Array.from({ length: 12 }, () => 
 
 /** A time that no clock of a simulation reaches. */
 export const never = madeAt + 100 * 365 * 86_400
+
+/** Returns whether a credential is refused because its end passed before the service read it. */
+const hasEnded = ({ member }: BadRequest, { expiresAt = never }: Partial<Grant>): boolean =>
+  member === "expiresAt" && expiresAt < never
 
 type ScopeAct = Act<Effect.Error<ReturnType<typeof eab.setScope>> | LiveCertificates>
 
@@ -77,7 +81,9 @@ export class ScopeOperator {
       validitySeconds: maybe(() => random.pick(lifetimes)),
       ordersPerDay: maybe(() => random.between(1, 5)),
       maxAccounts: maybe(() => random.between(1, 2)) ?? maybe(() => 1),
-      expiresAt: maybe(() => random.pick([second - 60, second + random.between(5, 40), never, never])),
+      expiresAt: maybe(() =>
+        random.pick([second + random.between(1, 5), second + random.between(5, 40), never, never])
+      ),
       prevalidated: random.chance(probability)
     }
   }
@@ -87,12 +93,12 @@ export class ScopeOperator {
     const profile = random.chance(0.5) ? undefined : random.pick(profiles)
     const { prevalidated = false, ...restrictions } = this.#restrictions(0.25)
     const scope = grantOf({ ...restrictions, prevalidated: prevalidated && restrictions.names !== undefined })
-    return Effect.map(
-      eab.create(atKeyboard, { label: "clients", profile, scope }),
-      ({ credential: { kid }, secret }) => {
+    return eab.create(atKeyboard, { label: "clients", profile, scope }).pipe(
+      Effect.map(({ credential: { kid }, secret }) => {
         ledger.grants.set(kid, grantText(scope))
         this.handed.push({ kid, secret, profile })
-      }
+      }),
+      Effect.catchTag("BadRequest", (refusal) => hasEnded(refusal, scope) ? Effect.void : refusal)
     )
   })
 
@@ -123,7 +129,10 @@ export class ScopeOperator {
         }),
         Effect.catchTag(
           "BadRequest",
-          (refusal) => isWrong ? Effect.sync(() => void ledger.grants.set(kid, grantText(present))) : refusal
+          (refusal) =>
+            isWrong || hasEnded(refusal, changes)
+              ? Effect.sync(() => void ledger.grants.set(kid, grantText(present)))
+              : refusal
         )
       )
     })

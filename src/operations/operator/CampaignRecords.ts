@@ -23,6 +23,7 @@ import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import { matchesOf } from "../work/campaigns/CampaignFilling.ts"
 import * as eab from "./Eab.ts"
+import { checkFuture } from "./FutureTime.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import { checkKind } from "./OrderRecords.ts"
 
@@ -161,10 +162,8 @@ export const preview = Effect.fn("CampaignRecords.preview")(function*(
 export const start = Effect.fn("CampaignRecords.start")(
   function*(config: Pick<Config, "profiles">, operator: Operator, given: NewCampaign) {
     yield* checkFilter(config, given.filter)
+    yield* checkFuture("revokeAt", given.revokeAt)
     const now = yield* currentSeconds
-    if (given.revokeAt !== undefined && given.revokeAt <= now) {
-      return yield* new BadRequest({ member: "revokeAt", detail: "takes a time in the future." })
-    }
     const id = CampaignId(yield* Entropy.use(({ uuid }) => uuid))
     const filter = stated(given.filter)
     const { revokeAt } = given

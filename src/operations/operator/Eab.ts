@@ -18,6 +18,7 @@ import * as eabScopes from "../../store/eab/EabScopes.ts"
 import { ordersOfDay } from "../acme/Limits.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
+import { checkFuture } from "./FutureTime.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 const scopeOf = (
@@ -111,6 +112,7 @@ export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
   { external, label, profile, scope = noScope }: NewCredential
 ) {
+  yield* checkFuture("expiresAt", scope.expiresAt)
   const entropy = yield* Entropy
   const kid = yield* entropy.uuid
   const secret = external?.secret ??
@@ -177,6 +179,8 @@ export const setScope = Effect.fn("Eab.setScope")(function*(
     const before = scopeIn(found)
     const after: CredentialScope = { ...before, ...stated, ...without }
     if (JSON.stringify(statedScope(before)) === JSON.stringify(statedScope(after))) return false
+    // A credential that has ended may still be changed in other respects.
+    if (after.expiresAt !== before.expiresAt) yield* checkFuture("expiresAt", after.expiresAt)
     yield* eabScopes.writeScope(kid, after)
     yield* checkScope(after)
     yield* audit.insert({

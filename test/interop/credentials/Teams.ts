@@ -217,7 +217,8 @@ const faults: readonly [Fault, ...ReadonlyArray<Fault>] = [
   [{ prevalidated: true }, "needs names, because otherwise every name would be issued without a challenge."],
   [{ names: ["*.*.example"] }, "takes 1 to 100 patterns such as host.example, *.example or **.example, in lower case"],
   [{ kinds: ["two words"] }, "takes names of kinds of certificates"],
-  [{ expiresAt: "tomorrow" }, "takes an RFC 3339 time, or a day as YYYY-MM-DD"]
+  [{ expiresAt: "tomorrow" }, "takes an RFC 3339 time, or a day as YYYY-MM-DD"],
+  [{ expiresAt: "2001-01-01T00:00:00Z" }, "takes a time in the future; 2001-01-01T00:00:00Z has passed."]
 ]
 
 const sameRefusals = async ({ surfaces, quote }: Stage): Promise<void> => {

@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import type { AccountsMode } from "../../../src/domain/Audit.ts"
+import type { CredentialScope } from "../../../src/domain/CredentialScope.ts"
 import { noScope } from "../../../src/domain/CredentialScope.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import { transaction } from "../../../src/engine/sql/Database.ts"
@@ -137,6 +138,19 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual(Buffer.from([0xf8, 0xfb]).toString("base64url")[0], "-")
       }))
 
+    test("is refused if its end has passed", () =>
+      Effect.gen(function*() {
+        const ending = (expiresAt: number) =>
+          eab.create(operator, { label: "printers", profile: undefined, scope: { ...noScope, expiresAt } })
+        assert.deepInclude(yield* Effect.flip(ending(now)), {
+          _tag: "BadRequest",
+          member: "expiresAt",
+          detail: "takes a time in the future; 1970-01-12T13:46:40Z has passed."
+        })
+        assert.strictEqual((yield* eab.list(all)).total, 0)
+        assert.strictEqual((yield* ending(now + 1)).credential.expiresAt, now + 1)
+      }))
+
     test("makes no credential if its audit row cannot be written", () =>
       Effect.gen(function*() {
         yield* broken("INSERT", "audit_log")
@@ -227,6 +241,24 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.isEmpty(yield* rowsOf)
         }))
     }
+  })
+
+  describe("changing a credential", () => {
+    test("is refused if the new end has passed, but not because the present end has passed", () =>
+      Effect.gen(function*() {
+        const kid = yield* made("printers")
+        const change = (changes: Partial<CredentialScope>) => eab.setScope(operator, kid, { changes, cleared: [] })
+        yield* change({ expiresAt: now + 1 })
+        yield* TestClock.adjust("2 seconds")
+        const ended = yield* change({ expiresAt: now + 1, maxAccounts: 1 })
+        assert.deepInclude(ended, { expiresAt: now + 1, maxAccounts: 1 })
+        assert.deepInclude(yield* Effect.flip(change({ expiresAt: now + 2 })), {
+          _tag: "BadRequest",
+          member: "expiresAt",
+          detail: "takes a time in the future; 1970-01-12T13:46:42Z has passed."
+        })
+        assert.deepStrictEqual(yield* eab.find(kid), ended)
+      }))
   })
 
   describe("revoking a credential", () => {

@@ -1,10 +1,12 @@
 import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { generateKeyPairSync, randomBytes } from "node:crypto"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import type { Answer } from "../../../src/engine/http/Message.ts"
 import { Database, transaction } from "../../../src/engine/sql/Database.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../../src/engine/Time.ts"
 import { holdBinding } from "../../../src/operations/acme/Binding.ts"
 import * as eab from "../../../src/operations/operator/Eab.ts"
 import * as deletion from "../../../src/operations/operator/EabDeletion.ts"
@@ -612,7 +614,9 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(more.status, 401)
       assert.deepStrictEqual(of("eab_rejected").map(({ fields }) => fields["reason"]), ["accounts_exhausted"])
       assert.strictEqual((yield* bound(to, key)).status, 200)
-      yield* eab.setScope(operator, to.kid, { changes: { expiresAt: 0 }, cleared: ["maxAccounts"] })
+      const end = (yield* currentSeconds) + 60
+      yield* eab.setScope(operator, to.kid, { changes: { expiresAt: end }, cleared: ["maxAccounts"] })
+      yield* TestClock.adjust("1 minute")
       records.length = 0
       assert.strictEqual((yield* bound(to, acmeKey())).status, 401)
       assert.deepStrictEqual(of("eab_rejected").map(({ fields }) => fields["reason"]), ["expired"])
