@@ -239,6 +239,10 @@ describe("acme-svc admin", () => {
       assert.strictEqual(codes.code, 0)
       assert.match(codes.out, /^(?:[A-Z2-7]{5}-[A-Z2-7]{5}\n){10}$/)
       assert.strictEqual(codes.err, "The codes are shown only now; earlier codes are void.\n")
+      assert.deepStrictEqual(
+        (yield* place.run(["admin", "user", "totp", "recovery-codes", "root"], { lost: "ENOSPC" })).err,
+        "The output could not be written (ENOSPC), so nobody has the new codes, and earlier codes are void. Repeat the command when it can be written.\n"
+      )
       assert.strictEqual((yield* totp("reset", "root")).code, 2)
       assert.deepStrictEqual(
         yield* totp("reset", "root", "--yes"),

@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { writeFileSync } from "node:fs"
+import { appendFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { join, resolve } from "node:path"
@@ -74,7 +74,8 @@ describe("a command", () => {
     async (to, why) => {
       const directory = await filled(0)
       const made = await told(directory, "eab create --label printers", to)
-      const sentence = `The output could not be written (${why}), so the credential was revoked.\n`
+      const sentence =
+        `The output could not be written (${why}), so the credential was revoked. Repeat the command when it can be written.\n`
       assert.deepStrictEqual(made, [1, sentence])
       const database = new Sqlite(join(directory, "acme.db"))
       const ofPrinters = "SELECT status FROM eab_keys WHERE label = 'printers'"
@@ -84,12 +85,30 @@ describe("a command", () => {
       assert.strictEqual((await run(["admin", "user", "create", "olga", "--password-file", "pw"])).code, 0)
       const [code, err] = await told(directory, "admin token create olga --name backup --expires-in 90", to)
       assert.strictEqual(code, 1)
-      assert.include(err, `The output could not be written (${why}), so the token was revoked.`)
+      assert.include(
+        err,
+        `The output could not be written (${why}), so the token was revoked. Repeat the command when it can be written.`
+      )
       assert.deepStrictEqual(
         database.prepare("SELECT count(*) FROM api_tokens WHERE revoked_at IS NULL").pluck().all(),
         [0]
       )
       database.close()
+    }
+  )
+
+  it.each([["> /dev/full", "ENOSPC"], ["| sleep 0", "EPIPE"]])(
+    "says that nobody has the link that it has made but cannot print, and does not say to open it: %s",
+    async (to, why) => {
+      const directory = await filled(0)
+      appendFileSync(join(directory, "config.toml"), "[admin]\nenabled = true\n")
+      writeFileSync(join(directory, "pw"), "a password of many words\n", { mode: 0o600 })
+      const words = ["admin", "user", "create", "olga", "--password-file", "pw"]
+      assert.strictEqual((await commandLine(words, { config: null, directory })).code, 0)
+      assert.deepStrictEqual(await told(directory, "admin user link olga", to), [
+        1,
+        `The output could not be written (${why}), so nobody has the link. Repeat the command when it can be written.\n`
+      ])
     }
   )
 

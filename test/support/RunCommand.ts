@@ -35,6 +35,8 @@ export interface Around {
   readonly process?: Partial<Process>
   /** Returns whether the standard output is still read. */
   readonly reads?: () => boolean
+  /** The system's error code, if nothing can be written to standard output. */
+  readonly lost?: string
   /** Called with each piece of standard output. */
   readonly heard?: (text: string) => void
   /** The available commands, instead of those of the program. */
@@ -90,7 +92,7 @@ export const hostOf = (
         around.heard?.(text)
         return around.reads?.() ?? true
       }),
-    flushed: Effect.succeed(undefined)
+    flushed: Effect.succeed(around.lost)
   },
   stderr: {
     isTerminal: around.columns !== undefined,

@@ -71,7 +71,9 @@ const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: R
     const text = textOf(cli, object)
     const isJson = read["json"] === true
     if (isJson || text !== "") yield* print(isJson, cli.json?.(object) ?? object, () => text)
-    if (cli.undo !== undefined) yield* orTakeBack(cli.undo.taken, cli.undo.undo(output))
+    if (cli.ifLost !== undefined) {
+      yield* orTakeBack(cli.ifLost.outcome, cli.ifLost.undo?.(output) ?? Effect.void)
+    }
     const remark = cli.remark?.(output)
     if (remark !== undefined) yield* Console.error(remark)
     const ended = yield* cli.also?.after(more, output, isJson ? Console.error : Console.log) ?? Effect.succeed([])

@@ -9,13 +9,16 @@ export const print = (json: boolean, object: unknown, text: () => string | Rende
   Console.log(json ? JSON.stringify(object) : text())
 
 /**
- * Undoes the creation of something if its output could not be written, because this output is shown only once. `taken`
- * describes in the past tense what was undone.
+ * Undoes a command whose output is shown only once, if this output could not be written, and fails. `outcome` is the
+ * clause of the failure that says what has become of the thing that was to be shown.
  */
-export const orTakeBack = <E, R>(taken: string, undo: Effect.Effect<unknown, E, R>) =>
+export const orTakeBack = <E, R>(outcome: string, undo: Effect.Effect<unknown, E, R>) =>
   Effect.gen(function*() {
     const lost = yield* (yield* Host).stdout.flushed
     if (lost === undefined) return
     yield* undo
-    return yield* new CommandFailed({ code: 1, message: `The output could not be written (${lost}), so ${taken}.` })
+    return yield* new CommandFailed({
+      code: 1,
+      message: `The output could not be written (${lost}), so ${outcome}. Repeat the command when it can be written.`
+    })
   })

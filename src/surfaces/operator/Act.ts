@@ -137,12 +137,12 @@ export interface Cli<In extends Fields, Out, R> {
   faults?(output: Out): ReadonlyArray<Fault>
   readonly also?: Also<Out, R>
   /**
-   * Undoes an act whose output is shown only once, if that output could not be written. `taken` describes what was
-   * undone, in the past tense.
+   * What happens if the output, which is shown only once, could not be written: the act is undone, if this is possible.
+   * `outcome` is a clause that says what has become of the thing that was to be shown.
    */
-  readonly undo?: {
-    readonly taken: string
-    undo(output: Out): Effect.Effect<unknown, OperatorError | StorageFailed, R>
+  readonly ifLost?: {
+    readonly outcome: string
+    undo?(output: Out): Effect.Effect<unknown, OperatorError | StorageFailed, R>
   }
 }
 

@@ -98,8 +98,8 @@ export const createCredential = act({
     example: "eab create --label printers",
     needsConfig: namesConfigured,
     text: (credential) => stacked([renderDetail(credential), "", "The HMAC key is shown only now."], "\n"),
-    undo: {
-      taken: "the credential was revoked",
+    ifLost: {
+      outcome: "the credential was revoked",
       undo: ({ kid }) => Effect.flatMap(Acting.operator, (operator) => eab.revoke(operator, kid))
     }
   }

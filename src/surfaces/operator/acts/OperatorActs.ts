@@ -175,7 +175,8 @@ const makePasswordLink = act({
     // The link begins with admin.base_url.
     needsConfig: () => true,
     text: ({ url }) => url,
-    remark: () => "Open the link in a browser on this machine. It is good once, for 15 minutes."
+    remark: () => "Open the link in a browser on this machine. It is good once, for 15 minutes.",
+    ifLost: { outcome: "nobody has the link" }
   }
 })
 

@@ -67,6 +67,7 @@ export const renewRecoveryCodes = act({
     example: "admin user totp recovery-codes olga",
     args: ["username"],
     text: ({ recoveryCodes }) => recoveryCodes.join("\n"),
-    remark: () => "The codes are shown only now; earlier codes are void."
+    remark: () => "The codes are shown only now; earlier codes are void.",
+    ifLost: { outcome: "nobody has the new codes, and earlier codes are void" }
   }
 })

@@ -131,8 +131,8 @@ export const createToken = act({
     flags: { allowedAddresses: { flag: "allow" }, expiresInDays: { flag: "expires-in" } },
     text: ({ token }) => token,
     remark: ({ id }) => `The token is shown only now; its id is ${id}.`,
-    undo: {
-      taken: "the token was revoked",
+    ifLost: {
+      outcome: "the token was revoked",
       undo: ({ id }) => Effect.flatMap(Acting.operator, (operator) => tokens.revoke(operator, id))
     }
   }
