@@ -34,7 +34,7 @@ interface Around {
   readonly owned?: Redacted.Redacted | undefined
   /** Whether the CA comes from elsewhere, so that none is made. */
   readonly lacksCa?: boolean
-  /** Whether a first operator is made. Only whoever has just got a first configuration gets one. */
+  /** Whether a first operator is made. Only whoever still has the first configuration gets one. */
   readonly makesOperator?: boolean
 }
 
@@ -50,7 +50,7 @@ export const initialize = (
   const program = Effect.gen(function*() {
     const { process } = yield* Host
     const applied = yield* Effect.flatMap(Database, ({ dialect }) => migrate(process, dialect))
-    // This comes before the files, because the next run will find the configuration, and then makes no operator.
+    // This comes before the files, because a later run makes no operator if the configuration was changed meanwhile.
     const operator = makesOperator ? yield* Setup.createOperator(config) : undefined
     const first = [
       ...before,

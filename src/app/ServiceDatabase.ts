@@ -99,8 +99,6 @@ const serversOf = (url: string): string =>
 interface Destination {
   readonly service: Redacted.Redacted
   readonly isKnown: boolean
-  /** Whether there is no configuration yet. */
-  readonly isFirst?: true
   /** Writes the URL. Returns the line that says so, and what removes it again. */
   readonly write: Effect.Effect<
     { readonly line: string; readonly undo: Effect.Effect<unknown> } | undefined,
@@ -207,7 +205,7 @@ const destinationOf = Effect.fnUntraced(function*(administrator: Administrator, 
     const path = resolve(cwd, shown)
     if (!lacksOnlyProfiles(read.failure) || (yield* isTaken(path))) return yield* cannot(read.failure.message)
     const content = renderInitialConfig({ database_url: Redacted.value(service) })
-    return { ...isNew, write: intoNewFile(path, shown, content), isFirst: true as const }
+    return { ...isNew, write: intoNewFile(path, shown, content) }
   }
   const loaded = read.success
   const url = Redacted.value(loaded.config.database.url)
@@ -244,18 +242,18 @@ export const wantedOf = (
 /**
  * Makes the database with its roles and writes its URL, unless this was done before. Everything is checked first. The
  * URL is written before anything is made on the server, so that no password is lost, and it is removed again if nothing
- * could be made. Returns the URL, a line for each thing that was made, and whether the first configuration was written.
+ * could be made. Returns the URL, and a line for each thing that was made.
  */
 export const makeServiceDatabase = Effect.fnUntraced(function*(
   administrator: Administrator,
   name: string | undefined
 ) {
-  const { isFirst, isKnown, service, write }: Destination = yield* destinationOf(administrator, name)
+  const { isKnown, service, write }: Destination = yield* destinationOf(administrator, name)
   const wanted = wantedOf(administrator, service, isKnown)
   const plan = yield* Effect.mapError(planDatabase(wanted), databaseFailed)
   const written = yield* write
   const made = yield* carryOut(wanted, plan).pipe(
     Effect.onExit((exit) => Exit.isSuccess(exit) || written === undefined ? Effect.void : written.undo)
   )
-  return { service, lines: [...written === undefined ? [] : [written.line], ...made], isFirst: isFirst === true }
+  return { service, lines: [...written === undefined ? [] : [written.line], ...made] }
 })

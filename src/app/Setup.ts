@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { resolve } from "node:path"
 import { Entropy } from "../crypto/Entropy.ts"
 import { everyRole } from "../domain/Role.ts"
@@ -53,6 +54,12 @@ export const loadOrCreate: Effect.Effect<
     created: written._tag === "Failure" ? undefined : path
   }
 })
+
+/**
+ * Returns whether the file of a configuration is still as `init` has written it, with or without the URL of a database.
+ */
+export const isInitial = ({ config, file: { text } }: Loaded): boolean =>
+  text === renderInitialConfig() || text === renderInitialConfig({ database_url: Redacted.value(config.database.url) })
 
 /** Returns whether a configuration is refused only because nothing has been configured yet. */
 export const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>

@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { chmodSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Database } from "../../src/engine/sql/Database.ts"
@@ -103,6 +103,14 @@ describe("acme-svc admin", () => {
       )
       assert.deepStrictEqual(yield* operatorsOf(fresh), [["admin", "admin"]])
       assert.strictEqual((yield* fresh.run(["init"])).out, "Nothing to do: everything exists.\n")
+
+      // The first run has written the configuration, but could not make the database.
+      const failed = freshPlace(null)
+      const noFolder = { env: { ACME_SVC_DATABASE__URL: `sqlite://${failed.directory}/none/acme.db` } }
+      assert.include([1, 3], (yield* failed.run(["init"], noFolder)).code)
+      assert.isTrue(existsSync(join(failed.directory, "config.toml")))
+      assert.match((yield* failed.run(["init"])).out, /^created operator/m)
+      assert.deepStrictEqual(yield* operatorsOf(failed), [["admin", "admin"]])
 
       const off = freshPlace(null)
       assert.notInclude((yield* off.run(["init"], { env: { ACME_SVC_ADMIN__ENABLED: "false" } })).out, "operator")

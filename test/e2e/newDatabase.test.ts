@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, beforeAll, beforeEach, describe, it } from "vitest"
@@ -77,6 +77,15 @@ describe("init --database", () => {
     const again = await init([])
     assert.deepStrictEqual([again.code, again.stdout, again.stderr], [0, "Nothing to do: everything exists.\n", ""])
     assert.strictEqual(readFileSync(configAt(), "utf8"), before)
+  })
+
+  it("makes the operator whom an earlier run could not make, while nobody has changed the configuration", async () => {
+    assert.strictEqual((await init(["--database-name", "repeated"])).code, 0)
+    await sqlAt(cluster().url("repeated"), "TRUNCATE admin_users CASCADE")
+    assert.match((await init([])).stdout, /^created operator +admin, whose password a link of serve sets$/m)
+    await sqlAt(cluster().url("repeated"), "TRUNCATE admin_users CASCADE")
+    appendFileSync(configAt(), "# This is mine.\n")
+    assert.notInclude((await init([])).stdout, "operator")
   })
 
   it("gives the roles exactly the documented rights, and lets no other role of the server in", async () => {

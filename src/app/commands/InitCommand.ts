@@ -51,7 +51,8 @@ const initProgram = (given: Given) =>
     yield* printCreated(made?.lines ?? [])
     const { created, loaded } = yield* Setup.loadOrCreate
     const before = created === undefined ? [] : [`configuration ${created}`]
-    const makesOperator = created !== undefined || made?.isFirst === true
+    // A configuration that nobody has changed may be left from a run that failed before it made an operator.
+    const makesOperator = Setup.isInitial(loaded)
     const count = yield* initialize(loaded, { before, owned: made?.service, makesOperator })
     if (count + (made?.lines.length ?? 0) === 0) yield* Console.log("Nothing to do: everything exists.")
   }).pipe(Effect.provide(Entropy.layer))

@@ -97,7 +97,7 @@ export const createFirst = Effect.fn("PasswordLinks.createFirst")(function*(
   )
   // A random password may contain a short word that the rules refuse.
   return (yield* Effect.retry(made, { times: 9, while: ({ _tag }) => _tag === "WeakPassword" })).username
-})
+}, Effect.catchTag("NameTaken", () => Effect.undefined)) // Another process has made the operator meanwhile.
 
 /** Returns the reason for which a link is not good now. */
 const faultOf = (found: FoundLink, now: number) =>
