@@ -40,11 +40,13 @@ const absentRemedy =
  * is loaded. `name` is the setting that has the URL. A missing file is created only with `creates`: a command that
  * reads records in the wrong directory, or as another user, must not leave a file behind. `serving` means that listings
  * must not delay requests and jobs, and that no command may take the database for itself meanwhile. `reading` means
- * that any server of the URL is accepted, because nothing is written.
+ * that any server of the URL is accepted, because nothing is written. With `anyEncoding` a database that lacks
+ * characters is accepted, so that its rows can be seen and copied.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,
-  { creates = false, name = "database.url", reading = false, serving = false }: {
+  { anyEncoding = false, creates = false, name = "database.url", reading = false, serving = false }: {
+    readonly anyEncoding?: boolean
     readonly creates?: boolean
     readonly name?: string
     readonly reading?: boolean
@@ -67,6 +69,7 @@ export const database = (
           : (await import("../engine/sql/Postgres.ts")).layer({
             ...settings,
             isServing: serving,
+            needsUtf8: !anyEncoding,
             ofSeveral: reading ? "any" : "read-write"
           })
       ))

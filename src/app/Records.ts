@@ -45,7 +45,9 @@ const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, S
     Effect.map(Settings.forRecords, (config) => {
       return Notifier.layer(() => config).pipe(
         Layer.provideMerge(Queue.layer({ kinds: knownKinds, config: () => config })),
-        Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
+        Layer.provideMerge(
+          Layer.tap(database(config, { anyEncoding: true }), (context) => Effect.provide(checked, context))
+        ),
         Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet({ config })))
       )
     })

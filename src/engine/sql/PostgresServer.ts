@@ -38,6 +38,8 @@ export interface PostgresOptions {
    * `ServedLock.ts`.
    */
   readonly isServing?: boolean
+  /** Whether a database with another encoding than UTF8 is refused. */
+  readonly needsUtf8?: boolean
   /** The server's own limits apply where they are lower. */
   readonly statement_timeout_ms?: number
   readonly lock_timeout_ms?: number
@@ -56,6 +58,7 @@ export interface Servers {
   readonly attributes: SessionAttributes
   readonly keepsSession: boolean
   readonly sharesLock: boolean
+  readonly needsUtf8: boolean
   readonly limits: Limits
 }
 
@@ -92,6 +95,7 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlErr
         attributes: sessionAttributesOf(url, options.ofSeveral) ?? "any",
         keepsSession: options.pooling !== "transaction",
         sharesLock: options.isServing === true && options.pooling !== "transaction",
+        needsUtf8: options.needsUtf8 === true,
         limits: limitsOf(options)
       }
     },
@@ -137,7 +141,8 @@ export const isPassing = (cause: unknown): boolean =>
 
 const askState =
   `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
-   current_setting('server_version_num')::integer AS "version", ${askProcess}`
+   current_setting('server_version_num')::integer AS "version", current_setting('server_encoding') AS "encoding",
+   ${askProcess}`
 
 /** The oldest version on which the statements were run, in the form of `server_version_num`. */
 const oldest = 130_000
@@ -148,6 +153,12 @@ const tooOld = (version: number): Error =>
     `the server is PostgreSQL ${Math.floor(version / 10_000)}, and the service needs ${
       oldest / 10_000
     } or newer (docs/operate/databases.md)`
+  )
+
+/** Returns the error for a database that lacks characters. No later attempt can succeed. */
+const lacksCharacters = (encoding: string): Error =>
+  new Error(
+    `the database has the encoding ${encoding}, and the service needs UTF8: make another one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0, and copy any rows there with acme-svc transfer (docs/operate/databases.md)`
   )
 
 // The limits that are set for the server, the database and the role, whatever this session has set.
@@ -162,6 +173,7 @@ interface State {
   readonly isReadOnly: boolean
   readonly version: number
   readonly pid: number
+  readonly encoding: string
   /** Whether no command has taken the database for itself. */
   readonly isFree?: boolean
 }
@@ -219,12 +231,13 @@ export class Connector {
   }
 
   async #connectTo(server: ClientConfig): Promise<PostgresClient> {
-    const { attributes, keepsSession, sharesLock } = this.#from
+    const { attributes, keepsSession, needsUtf8, sharesLock } = this.#from
     if (this.#limits === undefined) await this.#readLimits(server)
     const client = makeClient(server, keepsSession, this.limits)
     try {
       const state = await opened<State>(client, server, sharesLock ? `${askState}, ${shareLock} AS "isFree"` : askState)
       if (state.version < oldest) throw tooOld(state.version)
+      if (needsUtf8 && state.encoding !== "UTF8") throw lacksCharacters(state.encoding)
       if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
       if (state.isFree === false) throw new Error(copied)
       if (keepsSession && !this.#isSessionKept) await this.#checkSession(client, server, state)
