@@ -28,13 +28,21 @@ import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
 import { viewOn } from "./StreamView.ts"
 
-const report = (json: boolean, code: number, message: string): Effect.Effect<number, never, Host> =>
+/**
+ * Writes why a command has failed, and returns its exit code. With `--json` this is one object, which also has the
+ * remarks that the command kept.
+ */
+const report = (
+  json: boolean,
+  code: number,
+  message: string,
+  remarks: ReadonlyArray<string> = []
+): Effect.Effect<number, never, Host> =>
   Effect.map(Host, ({ stderr }) => {
-    if (message !== "") {
-      stderr.write(
-        json ? `${JSON.stringify({ error: errorWords[code] ?? "failed", message })}\n` : `${escapedLines(message)}\n`
-      )
-    }
+    const failure = message === "" ? {} : { error: errorWords[code] ?? "failed", message }
+    const ending = { ...failure, ...remarks.length === 0 ? {} : { remarks } }
+    if (json && Object.keys(ending).length > 0) stderr.write(`${JSON.stringify(ending)}\n`)
+    if (!json && message !== "") stderr.write(`${escapedLines(message)}\n`)
     return code
   })
 
@@ -48,23 +56,26 @@ const errorWords: { readonly [code: number]: string } = {
 
 /**
  * Writes the output of a command to the streams of the host. A text whose form depends on the stream is rendered for
- * that stream.
+ * that stream. With `--json`, remarks are kept in `remarks`, so that a program finds one object on standard error. A
+ * person at a terminal has to see them before the command asks something.
  */
-const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+const printedThere = <A, E, R>(remarks: Array<string>, self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const { env, stderr, stdout } = yield* Host
     const globals = yield* Globals
     const clock = yield* Clock.Clock
-    const print = (output: Output) => (...args: ReadonlyArray<unknown>): void => {
+    const textOn = (output: Output, args: ReadonlyArray<unknown>): string => {
       const view = viewOn(output, env, globals, Math.floor(clock.currentTimeMillisUnsafe() / 1000))
-      const text = args.map((arg) => arg instanceof Rendered ? arg.on(view) : String(arg)).join(" ")
-      output.write(`${text.replace(/\n+$/, "")}\n`)
+      return args.map((arg) => arg instanceof Rendered ? arg.on(view) : String(arg)).join(" ").replace(/\n+$/, "")
     }
+    const print = (output: Output) => (...args: ReadonlyArray<unknown>): void =>
+      output.write(`${textOn(output, args)}\n`)
+    const keep = (...args: ReadonlyArray<unknown>): void => void remarks.push(textOn(stderr, args))
     const console = yield* Console.Console
     return yield* Effect.provideService(self, Console.Console, {
       ...console,
       log: print(stdout),
-      error: print(stderr)
+      error: globals.json && !stderr.isTerminal ? keep : print(stderr)
     })
   })
 
@@ -139,27 +150,26 @@ const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, ne
     return signalled[first]
   })
 
-/**
- * Reports on standard error which rows a command could not read correctly, because its output about these rows is
- * wrong.
- */
+/** Remarks which rows a command could not read correctly, because its output about these rows is wrong. */
 const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     noted(command),
     ([, unreadable]) =>
-      unreadable.length === 0 ? Effect.void : Effect.map(Host, ({ stderr }) =>
-        stderr.write(
-          unreadable.map(({ error, row }) => `A row of the database cannot be read as it is: ${row}: ${error}\n`).join(
-            ""
-          )
-        ))
+      Effect.forEach(
+        unreadable,
+        ({ error, row }) => Console.error(`A row of the database cannot be read as it is: ${row}: ${error}`),
+        { discard: true }
+      )
   )
 
 /**
  * Returns the exit code of a successful command. Fails if the output did not arrive, unless the reader stopped reading.
  * A service does not wait long for the reader of its log, which may hang: the service has been told to stop.
  */
-const printed = ({ asks, json, rest }: Globals["Service"]): Effect.Effect<number, never, Host> =>
+const printed = (
+  { asks, json, rest }: Globals["Service"],
+  remarks: ReadonlyArray<string>
+): Effect.Effect<number, never, Host> =>
   Effect.flatMap(Host, ({ stdout }) =>
     Effect.flatMap(
       asks === undefined && serves(rest[0])
@@ -167,8 +177,8 @@ const printed = ({ asks, json, rest }: Globals["Service"]): Effect.Effect<number
         : stdout.flushed,
       (lost) =>
         lost === undefined || lost === "EPIPE"
-          ? Effect.succeed(0)
-          : report(json, 1, `The output could not be written (${lost}).`)
+          ? report(json, 0, "", remarks)
+          : report(json, 1, `The output could not be written (${lost}).`, remarks)
     ))
 
 /** Runs a command line. The effect succeeds with the exit code. A failure is never shown as a stack trace. */
@@ -179,11 +189,15 @@ export const run = (
   Result.match(readGlobals(argv), {
     onFailure: (fault) => report(argv.includes("--json"), 2, fault),
     onSuccess: (globals) =>
-      telling(printedThere(interpreted(among))).pipe(
-        Effect.andThen(printed(globals)),
-        Effect.catch(({ code, message }) => report(globals.json, code, message)),
-        Effect.catchDefect((defect) => report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),
-        Effect.provide(services(globals)),
-        (command) => untilSignal(globals.rest[0], command)
-      )
+      Effect.suspend(() => {
+        const remarks: Array<string> = []
+        const failed = (code: number, message: string) => report(globals.json, code, message, remarks)
+        return printedThere(remarks, telling(interpreted(among))).pipe(
+          Effect.andThen(printed(globals, remarks)),
+          Effect.catch(({ code, message }) => failed(code, message)),
+          Effect.catchDefect((defect) => failed(1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),
+          Effect.provide(services(globals)),
+          (command) => untilSignal(globals.rest[0], command)
+        )
+      })
   })

@@ -208,7 +208,10 @@ describe("ca csr", () => {
       assert.match(first.out, /^-----BEGIN CERTIFICATE REQUEST-----\n/)
       const key = textOf(place, "ca.key")
       const again = yield* run(place, ["csr", "--out", "two.csr", "--key-type", "rsa-2048", "--json"])
-      assert.match(again.err, /^The request is for the existing key in .*ca\.key \(ecdsa-p256\)\./)
+      assert.match(
+        JSON.parse(again.err).remarks[0],
+        /^The request is for the existing key in .*ca\.key \(ecdsa-p256\)\./
+      )
       assert.deepInclude(JSON.parse(again.out), {
         isNew: false,
         out: file(place, "two.csr"),

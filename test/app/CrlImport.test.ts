@@ -146,8 +146,8 @@ describe("crl import", () => {
       const listed = yield* place.run(["crl", "list", "--json"])
       const warning = `Warning: Profile gone: signer.local_ca.cert_path: ${
         at("gone.pem")
-      } cannot be used: no such file or directory; run \`init\`.\n`
-      assert.deepStrictEqual([listed.code, listed.err], [0, warning])
+      } cannot be used: no such file or directory; run \`init\`.`
+      assert.deepStrictEqual([listed.code, JSON.parse(listed.err)], [0, { remarks: [warning] }])
       const { items } = JSON.parse(listed.out)
       assert.lengthOf(items, 1)
       assert.deepInclude(items[0], { issuer, profiles: ["default"] })

@@ -111,6 +111,24 @@ describe("a command with a refused configuration", () => {
       }))
   })
 
+  test("reports it with --json in the one object on standard error, but to a person at once", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      rewrite(place, `${database(place)}${minimalConfig}[servers]\nspeed = 1\n`)
+      const warning = /^Warning: .*config\.toml is refused/
+      const failed = yield* place.run(["jobs", "show", nobody, "--json"], unset)
+      const { remarks: [ofFailure, ...others], ...failure } = JSON.parse(failed.err)
+      assert.deepStrictEqual(failure, { error: "refused", message: `There is no job ${nobody}.` })
+      assert.match(ofFailure, warning)
+      assert.isEmpty(others)
+      const listed = yield* place.run(["eab", "list", "--json"], unset)
+      const { remarks: [ofSuccess], ...rest } = JSON.parse(listed.err)
+      assert.match(ofSuccess, warning)
+      assert.deepStrictEqual([listed.code, rest], [0, {}])
+      const shown = yield* place.run(["eab", "list", "--json"], { ...unset, columns: 80 })
+      assert.match(shown.err, warning)
+    }))
+
   describe.each([
     { name: "no database.url is set", file: () => "[server]\nspeed = 1\n" },
     { name: "a file that is not TOML has no section database", file: () => `x = =\n${minimalConfig}` },
