@@ -265,6 +265,17 @@ export class DerReader {
       else this.enter(tag).verify(depth + 1)
     }
   }
+
+  /**
+   * Checks, without moving, that exactly one element is left, and {@link verify}s it. Octets after the element are
+   * reported as such, even if they are not DER.
+   */
+  verifyOnly(): void {
+    const after = this.fork()
+    after.skip()
+    after.end()
+    this.fork().verify()
+  }
 }
 
 const NO_TIME = "a time does not have the form that RFC 5280 requires"

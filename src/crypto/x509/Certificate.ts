@@ -45,7 +45,7 @@ export interface Certificate {
 /** Reads one certificate strictly: it must be DER at every depth, without trailing bytes. Only the form is checked. */
 export const readCertificate = (der: Uint8Array): Result.Result<Certificate, DerFault> =>
   decode(der, (whole) => {
-    whole.fork().verify()
+    whole.verifyOnly()
     const outer = whole.enter(Tag.sequence)
     const fields = outer.fork().enter(Tag.sequence)
     const signed = outer.raw(Tag.sequence)

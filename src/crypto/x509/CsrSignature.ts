@@ -24,7 +24,7 @@ export interface Signed {
 export const readFrame = (whole: DerReader): Signed & { readonly info: DerReader } => {
   if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
   // This reads all elements once, so that even the parts that are not read below must be DER.
-  whole.fork().verify()
+  whole.verifyOnly()
   const outer = whole.enter(Tag.sequence)
   const info = outer.fork().enter(Tag.sequence)
   const signed = outer.raw(Tag.sequence)

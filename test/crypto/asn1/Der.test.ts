@@ -41,6 +41,8 @@ describe("the reader", () => {
     assert.include(refused("3085 0000000001 00"), "out of bounds")
     assert.include(refused("308400"), "out of bounds")
     assert.include(refused("300000", (reader) => reader.enter(0x30)), "trailing")
+    assert.include(refused("300000", (reader) => reader.verifyOnly()), "trailing")
+    assert.include(refused("3003 020200", (reader) => reader.verifyOnly()), "bounds")
   })
 
   it("refuses values that are not permitted in their field", () => {

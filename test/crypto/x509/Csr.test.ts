@@ -250,8 +250,12 @@ describe("the form of a request", () => {
     assert.strictEqual(detail(Buffer.concat([Buffer.from("\n"), text])), detail(text))
     assert.strictEqual(detail(Buffer.alloc(0)), "The CSR is empty.")
     assert.strictEqual(detail(Buffer.from("Hello")), `${sentence}it does not begin with a SEQUENCE, at octet 0.`)
-    const longer = Buffer.concat([good, Buffer.alloc(1)])
-    assert.strictEqual(detail(longer), `${sentence}an element is missing or cut short, at octet ${good.length}.`)
+    const shorter = good.subarray(0, -1)
+    assert.strictEqual(detail(shorter), `${sentence}a length is out of bounds, at octet 0.`)
+    for (const more of [Buffer.alloc(1), Buffer.from("\n"), good, hexed("3080")]) {
+      const longer = Buffer.concat([good, more])
+      assert.strictEqual(detail(longer), `${sentence}there are trailing bytes, at octet ${good.length}.`)
+    }
   })
   it("is refused with undecodable if there are trailing bytes, if it is PEM, or if it is empty", () => {
     assert.strictEqual(reason(good), "accepted")
