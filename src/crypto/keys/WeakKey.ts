@@ -66,6 +66,8 @@ const refuse = (reason: KeyRefused["reason"], detail: string) => Result.fail(new
 
 /** The algorithm of RSA keys. */
 export const RSA = "1.2.840.113549.1.1.1"
+/** The algorithm of RSA keys that may sign with PSS padding only, and of such signatures (RFC 4055 section 1.2). */
+export const RSA_PSS = "1.2.840.113549.1.1.10"
 const EC = "1.2.840.10045.2.1"
 /** The algorithm of Ed25519 keys. */
 export const ED25519 = "1.3.101.112"
@@ -91,6 +93,9 @@ export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyR
   if (algorithm.oid === EC) return readEcKey(algorithm, key, spki)
   const set = mlDsaOf(algorithm.oid)
   if (set !== undefined) return readMlDsaKey(set, algorithm, key, spki)
+  if (algorithm.oid === RSA_PSS) {
+    return refuse("key_type", "The RSA key is limited to PSS (id-RSASSA-PSS); use an RSA key without this limit.")
+  }
   if (algorithm.oid !== ED25519) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
   if (algorithm.parameters !== undefined || key.length !== 32) {
     return refuse("undecodable", "The Ed25519 key has another form than RFC 8410 gives it.")

@@ -4,7 +4,7 @@ import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { mlDsa } from "../keys/MlDsa.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "../keys/WeakKey.ts"
-import { isNull, readAlgorithm } from "../keys/WeakKey.ts"
+import { isNull, readAlgorithm, RSA_PSS } from "../keys/WeakKey.ts"
 import { CsrRefused } from "./CsrRefused.ts"
 
 /* The signature of a certification request (RFC 2986 section 4.2), with which the client proves that it has the key. */
@@ -65,8 +65,6 @@ export const brokenDigests = new Set([
   "1.2.840.10045.4.1",
   "1.2.840.10040.4.3"
 ])
-
-const RSA_PSS = "1.2.840.113549.1.1.10"
 
 /** Returns why the signature of a request is refused, or undefined if it verifies with the key in the request. */
 export const checkSignature = ({ algorithm, signature, signed }: Signed, key: SubjectKey): CsrRefused | undefined => {
