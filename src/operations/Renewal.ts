@@ -21,8 +21,6 @@ export interface RenewalWindow {
   readonly isRevoked: boolean
   /** The reason for this window, for people: an `http` or `https` URL. */
   readonly explanationUrl?: string | undefined
-  /** When the client should ask again at the latest, in epoch seconds. Absent if the usual time is early enough. */
-  readonly againAt?: number | undefined
 }
 
 /**
@@ -107,7 +105,7 @@ const inCampaigns = Effect.fnUntraced(function*({ leaf, orderId }: Located, usua
   for (const { begunAt, explanationUrl, spanSeconds, state } of campaigns) {
     if (state !== "running" || begunAt === undefined || spanSeconds === undefined) continue
     const own = windowFor({ begunAt, spanSeconds }, leaf.certId)
-    if (own.start < window.start) window = { ...own, explanationUrl, againAt: own.start, isRevoked: false }
+    if (own.start < window.start) window = { ...own, explanationUrl, isRevoked: false }
   }
   return window
 })

@@ -111,6 +111,16 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.isAbove(Math.max(...waits) - Math.min(...waits), 6000)
     }))
 
+  test("tells clients to ask again when their window begins, if that is sooner than the usual time", () =>
+    Effect.gen(function*() {
+      const { certId } = yield* (yield* someone).certified("a.example")
+      const { start } = window(yield* info(certId))
+      yield* TestClock.adjust(`${start - madeAt - 1200} seconds`)
+      assert.strictEqual(headerOf(yield* info(certId), "retry-after"), "1200")
+      yield* TestClock.adjust("1200 seconds")
+      assert.isAtLeast(Number(headerOf(yield* info(certId), "retry-after")), 17_280)
+    }))
+
   test("tells clients to ask again when the window of a campaign begins, with the page that explains it", () =>
     Effect.gen(function*() {
       const { certId, url } = yield* (yield* someone).certified("a.example")

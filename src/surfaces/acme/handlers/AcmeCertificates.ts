@@ -56,10 +56,10 @@ const usualRetrySeconds = (fraction: number): number => Math.round(pollingSecond
 const leastRetrySeconds = 60
 
 /** Returns when a client should ask again: at the usual time, or earlier if its window begins before. */
-const retrySeconds = ({ againAt, isRevoked }: RenewalWindow, now: number, fraction: number): number => {
+const retrySeconds = ({ isRevoked, start }: RenewalWindow, now: number, fraction: number): number => {
   if (isRevoked) return revokedRetrySeconds
   const usual = usualRetrySeconds(fraction)
-  return againAt === undefined || againAt <= now ? usual : Math.min(usual, Math.max(leastRetrySeconds, againAt - now))
+  return start <= now ? usual : Math.min(usual, Math.max(leastRetrySeconds, start - now))
 }
 
 /**
