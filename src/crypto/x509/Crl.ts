@@ -43,11 +43,14 @@ const reasons = new Map(
   ])
 )
 
-/** Returns the entries as DER, concatenated. */
-export const encodeEntries = (entries: ReadonlyArray<CrlEntry>): Uint8Array =>
+/**
+ * Returns the entries as DER, concatenated. A revocation after `latest`, the date of the list, gets this date, because a
+ * list has only what happened up to its date (RFC 5280 sections 5.1.2.4 and 5.1.2.6).
+ */
+export const encodeEntries = (entries: ReadonlyArray<CrlEntry>, latest = Number.POSITIVE_INFINITY): Uint8Array =>
   Buffer.concat(entries.map(({ reason, revokedAt, serial }) => {
     const stated = reason === undefined ? undefined : reasons.get(reason)
-    const fields = [unsigned(hexOctets(serial)), time(revokedAt)]
+    const fields = [unsigned(hexOctets(serial)), time(Math.min(revokedAt, latest))]
     return stated === undefined ? sequence(...fields) : sequence(...fields, stated)
   }))
 

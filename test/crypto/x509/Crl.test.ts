@@ -162,6 +162,13 @@ describe("revocation lists", () => {
       assert.deepStrictEqual(Buffer.from(pieces), Buffer.from(whole))
     }))
 
+  it.effect("have no entry with a later date than the given one", () =>
+    Effect.gen(function*() {
+      const entries = encodeEntries([entry("01", 1, NOW - 1), entry("02", 1, NOW), entry("03", 1, NOW + 1)], NOW)
+      const list = yield* encoded(caOfType("ecdsa-p256"), [entries])
+      assert.deepStrictEqual(entriesOf(list).map(({ at }) => at), [NOW - 1, NOW, NOW])
+    }))
+
   const words = new Map([
     [1, "Key Compromise"],
     [2, "CA Compromise"],

@@ -27,6 +27,7 @@ import * as revocations from "../../../store/revocation/Revocations.ts"
 import { revokePage } from "./CompromisedCa.ts"
 import { exportList } from "./CrlExport.ts"
 import { reconcile } from "./IssuedLists.ts"
+import { listDate } from "./ListDate.ts"
 import { enqueueList } from "./ListJob.ts"
 import { raiseAbove } from "./RestoredRevocations.ts"
 
@@ -42,11 +43,6 @@ class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
 
 const daySeconds = 86_400
 const validitySeconds = 7 * daySeconds
-/**
- * Lists are backdated by this number of seconds, like leaves and CAs. Otherwise a verifier whose clock is behind would
- * refuse a new list, and with it every certificate.
- */
-const backdatedSeconds = 3600
 const pageSize = 2000
 
 /** Returns every revocation of an issuer. */
@@ -64,28 +60,31 @@ const republished = (crl: CrlIssuer, number: number, entries: number) =>
     exportList(crl)
   )
 
-const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entries: ReadonlyArray<Uint8Array>) {
-  const now = yield* currentSeconds
-  const nextUpdate = now + validitySeconds
-  const der = yield* crl.sign({ number, entries, thisUpdate: now - backdatedSeconds, nextUpdate })
-  return { issuer: crl.id, number, thisUpdate: now, nextUpdate, der }
-})
+/** Signs a list. `now` is the time at which its rows were read, or an earlier time. */
+const signed = Effect.fnUntraced(
+  function*(crl: CrlIssuer, number: number, now: number, entries: ReadonlyArray<Uint8Array>) {
+    const nextUpdate = now + validitySeconds
+    const der = yield* crl.sign({ number, entries, thisUpdate: listDate(now), nextUpdate })
+    return { issuer: crl.id, number, thisUpdate: now, nextUpdate, der }
+  }
+)
 
 /**
  * Signs and stores the next list. The number is read before the rows, so a list never lacks rows that belong to its
  * number.
  */
 const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, above: number) {
+  const now = yield* currentSeconds
   const encoded: Array<Uint8Array> = []
   let entries = 0
   yield* Stream.runForEach(revocationsOf(crl.id), (page) =>
     Effect.sync(() => {
       entries += page.length
-      encoded.push(encodeEntries(page))
+      encoded.push(encodeEntries(page, listDate(now)))
     }))
   // A database that has lost commits may have an older list than the published one.
   const number = Math.max(before, (yield* exportedNumber(crl)) ?? 0, above) + 1
-  const list = yield* signed(crl, number, encoded)
+  const list = yield* signed(crl, number, now, encoded)
   const isNext = (yield* crls.findHead(crl.id))?.crlNumber === before
   // The list is written to the disk before it is served, because a restored database is compared with the written list.
   if (isNext) yield* crl.issued.write(list.der)
@@ -115,7 +114,8 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) 
   yield* Stream.runForEach(revocationsOf(crl.id), (page) => Effect.sync(() => page.forEach(add)))
   const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
   const number = Math.max(imported, ledger?.number ?? 0, exported ?? 0, above) + 1
-  const list = yield* signed(crl, number, [encodeEntries(entries)])
+  const now = yield* currentSeconds
+  const list = yield* signed(crl, number, now, [encodeEntries(entries, listDate(now))])
   yield* crl.issued.write(list.der)
   const isFirst = yield* transaction(Effect.gen(function*() {
     if ((yield* crls.insert(list)) === undefined) return false

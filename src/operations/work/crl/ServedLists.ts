@@ -4,6 +4,7 @@ import { listedSerials } from "../../../crypto/x509/Crl.ts"
 import { readRevocationList } from "../../../crypto/x509/RevocationList.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import type { ForkedList } from "../../../services/signing/PublishedCrls.ts"
+import { latestRevocation } from "./ListDate.ts"
 import { enqueueList } from "./ListJob.ts"
 import { compare, restore } from "./RestoredRevocations.ts"
 
@@ -32,8 +33,8 @@ export const takeBack = Effect.fnUntraced(function*({ issuer, isOlder, served, s
   const of = { issuer, path: source, list: { ...list.value, entries } }
   const compared = yield* compare(of)
   const young = (yield* currentSeconds) - neverPrunedSeconds
-  const lacking = compared.lacking.filter(({ certificate, revokedAt }) =>
-    isOlder || certificate !== undefined || revokedAt > young
+  const lacking = compared.lacking.filter((entry) =>
+    isOlder || entry.certificate !== undefined || latestRevocation(entry, list.value) > young
   )
   yield* restore(of, { ...compared, lacking }, { actorKind: "system" })
   const isNeeded = isOlder || lacking.length > 0 || compared.recorded > 0

@@ -17,6 +17,7 @@ import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { NotSigned } from "../../../../src/crypto/x509/CaKey.ts"
 import { listedSerials } from "../../../../src/crypto/x509/Crl.ts"
+import { readRevocationList } from "../../../../src/crypto/x509/RevocationList.ts"
 import { ListNotSigned, ListsOvertaken } from "../../../../src/domain/JobFailure.ts"
 import { Retry } from "../../../../src/engine/queue/Outcome.ts"
 import { Database, transaction } from "../../../../src/engine/sql/Database.ts"
@@ -182,6 +183,24 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           entries: 0
         }])
         assert.deepStrictEqual(yield* jobs, [])
+      }))
+
+    test("has no entry that is dated after the list, and later lists have the date of the revocation", () =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("10 seconds")
+        yield* row("41")
+        const dates = Effect.gen(function*() {
+          yield* regenerate
+          const { entries, thisUpdate } = yield* readRevocationList((yield* stored).der)
+          return [thisUpdate - madeAt, ...entries.map(({ revokedAt }) => revokedAt - madeAt)]
+        })
+        assert.deepStrictEqual(yield* dates, [10 - 3600, 10 - 3600])
+        yield* TestClock.adjust("3599 seconds")
+        assert.deepStrictEqual(yield* dates, [9, 9])
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* dates, [10, 10])
+        yield* TestClock.adjust("1 hour")
+        assert.deepStrictEqual(yield* dates, [3610, 10])
       }))
 
     test("is not signed again at the next startup", () =>
@@ -357,7 +376,11 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           }])
           const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], (yield* stored).der).toString()
           assert.strictEqual(text.match(/Reason Code/g)?.length, 1)
-          assert.include(text, "Dec 31 23:59:59 9999 GMT")
+          assert.notInclude(text, "9999", "no date is later than the list")
+          assert.deepStrictEqual(
+            yield* column("SELECT revoked_at FROM revocations WHERE serial = '02'"),
+            ["253402300799"]
+          )
         }),
       { ledger: JSON.stringify(good) }
     )

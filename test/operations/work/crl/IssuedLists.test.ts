@@ -89,8 +89,8 @@ describe.each(databases)("the record of the last list, with a database on $name"
       if (known === undefined || late === undefined || before === undefined) return assert.fail("nothing was issued")
       yield* revoke(before)
       const putBack = yield* backup
-      yield* TestClock.adjust("1 hour")
-      const at = yield* seconds
+      yield* TestClock.adjust("2 hours")
+      const at = (yield* seconds) - 3600 // the date of the list
       yield* revoke(known, 1)
       yield* revoke(late, 4)
       const published = yield* number
