@@ -1,16 +1,23 @@
 import * as Result from "effect/Result"
+import type { NameConstraints } from "../../crypto/x509/NameConstraints.ts"
+import { nameConstraintsViolation } from "../../crypto/x509/NameConstraints.ts"
 import type { IdentifierRefused } from "../../domain/AcmeError.ts"
 import { Compound, MalformedIdentifier, RejectedIdentifier, UnsupportedIdentifier } from "../../domain/AcmeError.ts"
 import { provesDns } from "../../domain/Challenge.ts"
 import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
 import { isWildcard, normalizeIdentifier } from "../../domain/Identifier.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
 import { unprovable } from "../../services/signing/relay/Provable.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
 const accept = (
   profile: ProfileConfig,
   identifier: { readonly type: string; readonly value: string },
-  { dns01Enabled, known }: { readonly dns01Enabled: boolean; readonly known: KnownLabels }
+  { constraints, dns01Enabled, known }: {
+    readonly constraints: ReadonlyArray<NameConstraints>
+    readonly dns01Enabled: boolean
+    readonly known: KnownLabels
+  }
 ): Result.Result<DnsName, IdentifierRefused> => {
   if (identifier.type !== "dns") return Result.fail(new UnsupportedIdentifier({ identifier }))
   const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
@@ -24,6 +31,8 @@ const accept = (
   }
   const detail = isWildcard(name.success) && !dns01Enabled
     ? "A wildcard needs dns-01, which this profile does not offer."
+    : nameConstraintsViolation(constraints, [name.success]) !== undefined
+    ? "The CA may not issue for this name: its name constraints forbid it."
     : profile.signer.backend === "relay"
     ? unprovable(profile.signer.relay, name.success)
     : undefined
@@ -38,16 +47,21 @@ const accept = (
 const mostRefusals = 10
 
 /**
- * Checks all identifiers. If one identifier is refused, fails with that refusal. If several are refused, fails with a
+ * Checks all identifiers, also against the name constraints of the CA that issues for the profile. If one identifier is refused, fails with that refusal. If several are refused, fails with a
  * compound of these refusals.
  */
 export const acceptAll = (
   profile: ProfileConfig,
+  issuer: Pick<Issuer, "nameConstraints"> | undefined,
   identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
 ): Result.Result<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
   const refusals: Array<IdentifierRefused> = []
   const names = new Set<DnsName>()
-  const judging = { dns01Enabled: profile.challenge.enabled.some(provesDns), known: new Map() }
+  const judging = {
+    constraints: issuer?.nameConstraints ?? [],
+    dns01Enabled: profile.challenge.enabled.some(provesDns),
+    known: new Map()
+  }
   for (const identifier of identifiers) {
     const judged = accept(profile, identifier, judging)
     if (Result.isSuccess(judged)) names.add(judged.success)

@@ -82,7 +82,8 @@ const checkRequest = (
   if (Result.isFailure(kind)) return Result.fail(kind.failure)
   const fault = unattainable(profile, boundedKind(kind.success, scope.validitySeconds), issuers, request, now)
   if (fault !== undefined) return Result.fail(fault)
-  return Result.map(acceptAll(profile, identifiers), (names) => ({ kind: kind.success, names }))
+  const accepted = acceptAll(profile, issuers.of(profile.name, now), identifiers)
+  return Result.map(accepted, (names) => ({ kind: kind.success, names }))
 }
 
 // A client must not learn whether another account has such a certificate, nor which account that is.

@@ -39,7 +39,8 @@ const accepted = Effect.fnUntraced(function*(profile: ProfileConfig, { csr: der,
   const most = mostNames(profile)
   if (given.length === 0) return yield* new Malformed({ detail: "An order names at least one identifier." })
   if (given.length > most) return yield* new Malformed({ detail: `An order names at most ${most} identifiers.` })
-  const names = yield* Effect.fromResult(acceptAll(profile, given.map((value) => ({ type: "dns", value }))))
+  const issuer = (yield* Issuers).of(profile.name, yield* sharedSeconds)
+  const names = yield* Effect.fromResult(acceptAll(profile, issuer, given.map((value) => ({ type: "dns", value }))))
   const csr = yield* Effect.fromResult(parseCsr(der, kind.keys))
   yield* judgeCsr(csr, {
     names,

@@ -10,10 +10,12 @@ import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import * as authorizations from "../../../src/operations/acme/Authorizations.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
+import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { ProfileStates } from "../../../src/services/signing/ProfileStates.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { dnsConstraints, issuersOf, someIssuer } from "../../support/KnownIssuers.ts"
 import { meanwhile, meanwhileAt, someoneWaits } from "../../support/Meanwhile.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
@@ -290,6 +292,24 @@ describe.each(databases)("orders on $name", (backend) => {
       }
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
       assert.strictEqual(eventsOf(records).filter((event) => event === "order_rejected").length, cases.length)
+    }))
+
+  test("are refused for the names that the name constraints of the CA forbid, before anybody proves them", () =>
+    Effect.gen(function*() {
+      const nameConstraints = dnsConstraints({ permitted: ["example.org"], excluded: ["bad.example.org"] })
+      const issuers = issuersOf((name) => name === profile.name ? { ...someIssuer, nameConstraints } : undefined)
+      const judged = (...names: ReadonlyArray<string>) =>
+        Effect.provideService(refusal(names.map(dns)), Issuers, issuers)
+      for (const name of ["example.com", "badexample.org", "a.bad.example.org"]) {
+        assert.deepStrictEqual(yield* judged("a.example.org", name), {
+          type: type("rejectedIdentifier"),
+          status: 403,
+          detail: `${name}: The CA may not issue for this name: its name constraints forbid it.`,
+          identifier: dns(name)
+        })
+      }
+      assert.strictEqual((yield* judged("example.com", "example.net")).type, type("compound"))
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
     }))
 
   test("are refused with one compound problem and the highest status if several names are refused", () =>

@@ -5,7 +5,7 @@ import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
-import { issuersOf } from "../../support/KnownIssuers.ts"
+import { dnsConstraints, issuersOf, someIssuer } from "../../support/KnownIssuers.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 import { selfSigned } from "../../support/Shown.ts"
@@ -30,21 +30,9 @@ const withCa = <A, E, R>(self: Effect.Effect<A, E, R>, ...excluded: ReadonlyArra
         self,
         Issuers,
         issuersOf(() => ({
-          id: "ab",
+          ...someIssuer,
           certificate: new X509Certificate(cert).raw,
-          anchorPem: "",
-          ledgerPath: "/nowhere",
-          subject: "CN=CA",
-          sha256: "cd",
-          keyType: "ecdsa-p256" as const,
-          keySource: "file",
-          nameConstraints: [{
-            permitted: undefined,
-            excluded,
-            permittedSubjects: undefined,
-            excludedSubjects: []
-          }],
-          notBefore: 0,
+          nameConstraints: dnsConstraints({ excluded }),
           notAfter: startsAt + 1_000_000,
           firstToEnd: { notAfter: startsAt + 1_000_000, subject: "CN=CA" }
         }))
@@ -100,7 +88,7 @@ describe("the page of the kinds of certificates", () => {
       const tries = send(panel, held, `${path}/try`, { csr, names: "a.example" })
       const end = new Date((startsAt + 1_000_000) * 1000).toISOString().slice(0, 10)
       assert.match(wordsOf(yield* withCa(tries)), new RegExp(`Valid \\S.* to ${end} `))
-      assert.include(wordsOf(yield* withCa(tries, "a.example")), "The CA may not issue for a.example")
+      assert.include(wordsOf(yield* withCa(tries, "a.example")), "a.example: The CA may not issue for this name")
     }))
 
   test("says that nothing can be issued while the CA cannot be read", (panel) =>

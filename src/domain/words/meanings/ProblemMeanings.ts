@@ -68,7 +68,7 @@ export const problemMeanings: { readonly [T in ProblemTypeOf<AcmeError>]: Meanin
     "configure/kinds.md"
   ],
   rejectedIdentifier: [
-    "The policy, the credential of the account or the upstream refuses a name of the order.",
+    "The policy, the credential of the account, the name constraints of the CA or the upstream refuses a name of the order.",
     "Try the name with `acme-svc filter explain --identifier NAME`; `filter_denied` in the log has the rule.",
     "configure/policy.md"
   ],
