@@ -126,8 +126,12 @@ export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 /**
  * The service could not reach the host of the name. `port` is the port to which the service is configured to connect.
  */
-export class ChallengeUnreachable
-  extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
+export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{
+  readonly name: string
+  readonly port: number
+  /** Whether the service would have followed a redirect from that port. The client is not told whether there was one. */
+  readonly mayRedirect?: boolean
+}> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{

@@ -219,7 +219,10 @@ const table = {
   ChallengeUnreachable: {
     type: "connection",
     status: 400,
-    detail: ({ name, port }) => `Could not fetch the challenge response of ${name} at port ${port}; ${logHasReason}`,
+    detail: ({ mayRedirect = false, name, port }) =>
+      `Could not fetch the challenge response of ${name} at port ${port}${
+        mayRedirect ? " or where this port redirects" : ""
+      }; ${logHasReason}`,
     more: aboutName
   },
   ChallengeMismatched: {

@@ -166,6 +166,13 @@ describe("particular problems", () => {
     }
   })
 
+  it("says where a challenge response may have been missed, whether or not there was a redirect", () => {
+    const at = (mayRedirect: boolean) =>
+      problemOf(new AcmeErrors.ChallengeUnreachable({ name: "a.example", port: 80, mayRedirect })).detail
+    assert.include(at(true), "at port 80 or where this port redirects;")
+    assert.include(at(false), "at port 80;")
+  })
+
   prop("the problem for several refusals contains each of them in order, and has the highest of their statuses", [
     fc.array(refusals, { minLength: 1, maxLength: 12 })
   ], ([several]) => {

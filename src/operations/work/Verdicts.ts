@@ -88,24 +88,33 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
   }
 })
 
+const never = () => false
+
 /**
- * For each type of challenge, the port to which its check connects, and the failure that a client sees after a wrong
- * answer.
+ * For each type of challenge, the port to which its check connects, whether it follows redirects from there, and the
+ * failure that a client sees after a wrong answer.
  */
 const shownOf: {
   readonly [T in ChallengeType]: {
     readonly port: (challenge: ChallengePolicy) => number
+    readonly mayRedirect: (challenge: ChallengePolicy) => boolean
     readonly incorrect: (name: string, refusal: ChallengeRefused) => ChallengeFailed
   }
 } = {
-  "http-01": { port: ({ http_01 }) => http_01.port, incorrect: (name) => new ChallengeMismatched({ name }) },
+  "http-01": {
+    port: ({ http_01 }) => http_01.port,
+    mayRedirect: ({ http_01 }) => http_01.follow_redirects,
+    incorrect: (name) => new ChallengeMismatched({ name })
+  },
   "dns-01": {
     port: () => 53, // of name servers
+    mayRedirect: never,
     incorrect: (name, { answers = 0, compared = answers, hasBlanks }) =>
       new TxtMismatched({ name, answers, compared, hasBlanks })
   },
   "tls-alpn-01": {
     port: ({ tls_alpn_01 }) => tls_alpn_01.port,
+    mayRedirect: never,
     incorrect: (name) => new AlpnCertificateMismatched({ name })
   }
 }
@@ -119,10 +128,10 @@ const shownToClient = (
   },
   refusal: ChallengeRefused
 ): ChallengeFailed => {
-  const { incorrect, port } = shownOf[type]
+  const { incorrect, mayRedirect, port } = shownOf[type]
   switch (refusal.error) {
     case "connection":
-      return new ChallengeUnreachable({ name, port: port(challenge) })
+      return new ChallengeUnreachable({ name, port: port(challenge), mayRedirect: mayRedirect(challenge) })
     case "unauthorized":
       return new ChallengeMismatched({ name })
     case "dns":

@@ -329,7 +329,12 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
     for (
       const [type, error, status, says] of [
-        ["http-01", "connection", 400, /^Could not fetch the challenge response of a\.example at port 5002;/],
+        [
+          "http-01",
+          "connection",
+          400,
+          /^Could not fetch the challenge response of a\.example at port 5002 or where this port redirects;/
+        ],
         ["http-01", "unauthorized", 403, /^The challenge response of a\.example was not the expected one;/],
         ["dns-01", "dns", 400, /^The TXT record of _acme-challenge\.a\.example could not be looked up;/],
         ["dns-01", "incorrectResponse", 403, /^There is no TXT record at _acme-challenge\.a\.example\.$/],
@@ -395,7 +400,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.propertyVal(
           told[0],
           "detail",
-          `Could not fetch the challenge response of a.example at port ${port}; the server's log has the reason.`
+          `Could not fetch the challenge response of a.example at port ${port} or where this port redirects; ` +
+            "the server's log has the reason."
         )
       }))
 
