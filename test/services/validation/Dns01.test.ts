@@ -333,11 +333,12 @@ describe("a look-up over the DNS", () => {
         ({ socket }) => Effect.sync(() => socket.close())
       )
       const resolver = Resolver.layer(`127.0.0.1:${port}`)
-      const verdicts = yield* Effect.forEach(
-        Array.range(1, runsOf(200)),
-        () => Effect.map(attempt(resolver, { timeout_ms: 300 }), ({ verdict }) => verdict),
-        { concurrency: 20 }
+      // If this machine stalls, an attempt is postponed and gives no verdict.
+      const judged = Effect.repeat(
+        Effect.map(attempt(resolver, { timeout_ms: 300 }), ({ verdict }) => verdict),
+        { while: (verdict) => verdict === "ChallengePostponed" }
       )
+      const verdicts = yield* Effect.forEach(Array.range(1, runsOf(200)), () => judged, { concurrency: 20 })
       for (const verdict of verdicts) {
         assert.match(verdict, /^(?:dns |incorrectResponse txt_(?:mismatch|absent|blanks))/)
       }
