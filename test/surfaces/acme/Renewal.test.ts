@@ -287,7 +287,8 @@ describe.each(databases)("renewal on $name", (backend) => {
         const found = yield* info(text)
         const replaced = yield* order(["a.example"], text)
         const said = `${JSON.stringify(text).slice(0, 300)}: ${found.status} ${String(replaced.body)}`
-        assert.include(right ? [200] : [400, 404], found.status, said)
+        // In a URL, a question mark ends the certID.
+        assert.include(isThis(text.split("?", 1).join("")) ? [200] : [400, 404], found.status, said)
         // An empty member counts as absent.
         assert.include(right ? [201, 409] : text === "" ? [201] : [400], replaced.status, said)
         if (text !== "") seen.add(`${found.status} ${replaced.status}`)
