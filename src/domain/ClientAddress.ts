@@ -16,8 +16,27 @@ interface Sent {
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
-/** Reads one entry of the header: an address, alone or with a port. */
-const entryOf = (text: string): Comparable | undefined => {
+/** The header whose entries have several parameters, of which `for` is the client (RFC 7239 section 4). */
+const STANDARD = "forwarded"
+
+/**
+ * Returns the node in the one parameter `for` of an entry, or an empty text. Another parameter may have a text of the
+ * client in quotation marks, such as the host. So an entry in which anything is no parameter has no node.
+ */
+const nodeOf = (entry: string): string => {
+  const parameter = /[ \t]*([\w!#$%&'*+.^`|~-]+)=(?:"([^"\\]*)"|([^\s;"]*))[ \t]*(?:;|$)/y
+  const nodes: Array<string> = []
+  while (parameter.lastIndex < entry.length) {
+    const [, name = "", quoted, token = ""] = parameter.exec(entry) ?? []
+    if (name === "") return ""
+    if (name.toLowerCase() === "for") nodes.push(quoted ?? token)
+  }
+  const [node = "", ...more] = nodes
+  return more.length === 0 ? node : ""
+}
+
+/** Reads one node of the header: an address, alone or with a port. */
+const addressOf = (text: string): Comparable | undefined => {
   const trimmed = text.trim()
   const [, wide, narrow] = /^(?:\[([^\]]*)\](?::[0-9]{1,5})?|([^:]*):[0-9]{1,5})$/.exec(trimmed) ?? []
   return comparable(wide ?? narrow ?? trimmed)
@@ -42,6 +61,7 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
   if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp
   const isTrusted = makeAddressSet(settings.trusted_proxies)
   const name = settings.forwarded_header.toLowerCase()
+  const entryOf = name === STANDARD ? (entry: string) => addressOf(nodeOf(entry)) : addressOf
   return ({ clientIp, headers }) => {
     const peer = comparable(clientIp)
     const given = headers[name]

@@ -61,6 +61,30 @@ describe("the address of a client", () => {
     ["[::ffff:203.0.113.7]:80", "203.0.113.7"]
   ])("for the entry %s is %s", (entry, expected) => assert.strictEqual(address("10.0.0.1", entry), expected))
 
+  it.each([
+    ["for=203.0.113.7", "203.0.113.7"],
+    ["For=203.0.113.7:4711;Proto=https;by=10.0.0.9", "203.0.113.7"],
+    ["proto=https; for=\"203.0.113.7:4711\" ;host=acme.example", "203.0.113.7"],
+    ["by=10.0.0.9;for=\"[2001:4860::7]:4711\"", "2001:4860::7"],
+    ["for=198.51.100.1, for=203.0.113.7;proto=http, for=10.0.0.2", "203.0.113.7"],
+    ["for=203.0.113.7, ,for=\"[2001:db8::2]\",", "203.0.113.7"],
+    ["for=10.0.0.4, for=10.0.0.3", "10.0.0.4"],
+    ["for=203.0.113.7, for=unknown, for=10.0.0.2", "10.0.0.2"],
+    ["for=203.0.113.7, for=_hidden", "10.0.0.1"],
+    ["for=203.0.113.7, proto=https", "10.0.0.1"],
+    ["host=\"for=203.0.113.7\"", "10.0.0.1"],
+    ["host=\"a;for=192.0.2.9;b\";for=203.0.113.7", "203.0.113.7"],
+    ["for=203.0.113.7;host=\"a,for=192.0.2.9\"", "10.0.0.1"],
+    ["for=203.0.113.7;host=\"a,for=192.0.2.9,b\"", "10.0.0.1"],
+    ["for=203.0.113.7;host=a;for=192.0.2.9", "10.0.0.1"],
+    ["for=203.0.113.7;host", "10.0.0.1"],
+    ["for=\"x\\\"y, for=203.0.113.7", "203.0.113.7"],
+    ["203.0.113.7", "10.0.0.1"]
+  ])("for the header Forwarded: %s is %s", (forwarded, expected) => {
+    const read = clientAddress({ trusted_proxies: proxies, forwarded_header: "Forwarded" })
+    assert.strictEqual(read({ clientIp: "10.0.0.1", headers: { forwarded } }), expected)
+  })
+
   it("is found in a repeated header, whose values count in order", () => {
     assert.strictEqual(address("::ffff:10.0.0.1", ["198.51.100.1", "203.0.113.7,10.0.0.2"]), "203.0.113.7")
   })
