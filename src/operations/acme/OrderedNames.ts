@@ -47,8 +47,8 @@ const accept = (
 const mostRefusals = 10
 
 /**
- * Checks all identifiers, also against the name constraints of the CA that issues for the profile. If one identifier is refused, fails with that refusal. If several are refused, fails with a
- * compound of these refusals.
+ * Checks all identifiers, also against the name constraints of the CA that issues for the profile. If one identifier is
+ * refused, fails with that refusal. If several are refused, fails with a compound of these refusals.
  */
 export const acceptAll = (
   profile: ProfileConfig,
