@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, symlinkSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { repository } from "../support/Documents.ts"
@@ -17,9 +17,11 @@ describe("docs/operate/backup-and-restore.md", () => {
   it("has commands that copy the database completely", async () => {
     // Not every machine has the sqlite3 shell, but every machine can run the statement.
     symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
-    const shell = "new (require(\"better-sqlite3\"))(\"sqlite.db\").exec(process.argv[1])"
-    place.stand("sqlite3 sqlite.db", `'${process.execPath}' -e '${shell}'`)
+    const shell = "new (require(\"better-sqlite3\"))(\"sqlite.db\", { fileMustExist: true }).exec(process.argv[1])"
+    place.stand("sqlite3 \"file:sqlite.db?mode=rw\"", `'${process.execPath}' -e '${shell}'`)
     await place.succeed("vacuum")
+    assert.strictEqual(statSync(place.at("backup.db")).mode & 0o777, 0o600)
+    assert.strictEqual(await place.succeed("checkCopy"), "0 migration(s) pending.\n")
     const restored = await Place.make()
     copyFileSync(place.at("backup.db"), restored.at("sqlite.db"))
     writeFileSync(restored.at("config.toml"), minimalConfig)

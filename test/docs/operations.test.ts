@@ -1,5 +1,6 @@
+import SqliteDatabase from "better-sqlite3"
 import { spawnSync } from "node:child_process"
-import { cpSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
@@ -43,15 +44,32 @@ describe("docs/operate/service.md", () => {
     assert.strictEqual(await fresh.succeed("migrateCheck"), "0 migration(s) pending.\n")
   })
 
-  it("makes a backup while the service runs", async () => {
+  it("makes a backup while the service runs and the database changes all the time", async () => {
     const serving = await place.serve("serve", settled)
     const installed = await Place.make()
     symlinkSync(join(repository, "node_modules"), installed.at("node_modules"))
     installed.replacements.push(["/var/lib/acme-svc", place.directory])
+    const writer = new SqliteDatabase(place.at("sqlite.db"))
+    const insert = writer.prepare("INSERT INTO nonces (value, created_at) VALUES (?, 1)")
+    const fill = writer.transaction(() => {
+      for (let row = 0; row < 20_000; row++) insert.run(`${row}-${"x".repeat(1000)}`)
+    })
+    fill()
+    let written = 0
+    const writing = setInterval(() => insert.run(`more-${written++}`))
     await installed.succeed("backup")
+    clearInterval(writing)
+    writer.close()
     await serving.stop()
+    assert.isAbove(written, 0)
+    const copy = place.at("backup.db")
+    assert.strictEqual(statSync(copy).mode & 0o777, 0o600)
+    assert.notStrictEqual((await installed.paste("backup")).code, 0, "the copy exists already")
+    installed.replacements.push(["sqlite.db", "absent.db"])
+    assert.notStrictEqual((await installed.paste("backup")).code, 0, "there is no database")
+    assert.isFalse(existsSync(place.at("absent.db")))
     const restored = await Place.make()
-    cpSync(place.at("backup.db"), restored.at("sqlite.db"))
+    cpSync(copy, restored.at("sqlite.db"))
     writeFileSync(restored.at("config.toml"), "[profiles.default]\n")
     assert.strictEqual(await restored.succeed("migrateCheck"), "0 migration(s) pending.\n")
   })

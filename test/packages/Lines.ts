@@ -27,7 +27,7 @@ export const debianLines = {
 } as const
 
 export const recoveryLines = {
-  dump: "pg_dump --format=custom --file=acme.dump acme",
+  dump: "(umask 077; pg_dump --format=custom --file=acme.dump acme)",
   create: "createdb --owner=acme --encoding=UTF8 --template=template0 restored",
   restore: "pg_restore --no-owner --role=acme --exit-on-error --dbname=restored acme.dump",
   base: "pg_basebackup --pgdata=/backup/base --checkpoint=fast"

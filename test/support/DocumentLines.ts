@@ -42,7 +42,7 @@ export const linesOf = {
     migrateCheck: "acme-svc migrate --check",
     migrate: "acme-svc migrate",
     backup:
-      "node_modules/.bin/node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
+      "(umask 077; node_modules/.bin/node -e 'require(\"better-sqlite3\")(process.argv[1], { fileMustExist: true }).prepare(\"VACUUM INTO ?\").run(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db)",
     migrateTarget: "ACME_SVC_DATABASE__URL=postgres://acme@db.example/acme acme-svc migrate",
     transfer: "acme-svc transfer --to postgres://acme@db.example/acme --yes",
     completions: "acme-svc completions bash"
@@ -146,7 +146,8 @@ export const linesOf = {
     crlCompromised: "acme-svc ca compromise ISSUER --yes"
   },
   backup: {
-    vacuum: "sqlite3 sqlite.db \"VACUUM INTO 'backup.db'\"",
+    vacuum: "(umask 077; sqlite3 \"file:sqlite.db?mode=rw\" \"VACUUM INTO 'backup.db'\")",
+    checkCopy: "ACME_SVC_DATABASE__URL=sqlite://backup.db acme-svc migrate --check",
     keepList: "cp ca.crl ca.crl.before",
     endSessions: "acme-svc admin session revoke --all --yes",
     tokens: "acme-svc admin token list",
