@@ -25,6 +25,16 @@ describe("`campaign`", () => {
       assert.deepStrictEqual((JSON.parse(started.out) as { readonly filter: object }).filter, { serials: 2 })
     }))
 
+  test("shows the filter of a new campaign, and where its certificates will be counted", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const started = yield* place.run(["campaign", "start", "--key", "rsa", "--name", "*.example", "--reason", "bug"])
+      assert.match(started.out, /^filter key +rsa$/m)
+      assert.match(started.out, /^filter name +\*\.example$/m)
+      const [, id] = /^id +(\S+)$/m.exec(started.out) ?? []
+      assert.include(started.err, `acme-svc campaign show ${id}`)
+    }))
+
   test("refuses each member that cannot be used, and names its flag", () =>
     Effect.gen(function*() {
       const place = yield* ready

@@ -50,6 +50,12 @@ const hasFilter = (given: CampaignFilter): Effect.Effect<void, BadRequest> =>
     ? Effect.void
     : new BadRequest({ detail: `At least one of these is needed: ${filterNames}.` })
 
+/** Returns the lines that show a campaign: those of its filter come last, because there are as many as it has members. */
+const membersOf = ({ filter, ...campaign }: typeof Campaign.Type) => ({
+  ...campaign,
+  ...Object.fromEntries(Object.entries(filter).map(([name, value]) => [`filter ${name}`, value]))
+})
+
 const needsConfig = ({ kind, profile }: CampaignFilter): boolean => kind !== undefined || profile !== undefined
 
 /** What operators must know before certificates are revoked because others may know their keys. */
@@ -95,6 +101,7 @@ export const startCampaign = act({
     example: "campaign start --key rsa-2048 --reason phase-out",
     needsConfig,
     flags: { serials: { flag: "serials-file" } },
+    members: membersOf,
     confirm: ({ revokeAt, revokeReason }) =>
       Effect.succeed(
         revokeAt === undefined || revokeReason !== keyCompromise
@@ -104,9 +111,12 @@ export const startCampaign = act({
           }. ${keyWarning} Start the campaign?`
       ),
     remark: ({ id, revokeAt }) =>
-      revokeAt === undefined
-        ? undefined
-        : `Nothing is revoked until somebody confirms it: acme-svc campaign confirm ${id}`
+      [
+        `A worker now looks for the certificates; until it has, matched grows: acme-svc campaign show ${id}`,
+        ...revokeAt === undefined
+          ? []
+          : [`Nothing is revoked until somebody confirms it: acme-svc campaign confirm ${id}`]
+      ].join("\n")
   }
 })
 
@@ -190,11 +200,7 @@ export const readCampaign = act({
     command: "campaign show",
     help: "Show a campaign.",
     example: "campaign show 01890a5d-ac96-774b-bcce-b302099a8057",
-    members: ({ filter, samples, ...campaign }) => ({
-      ...campaign,
-      samples: samples.length,
-      ...Object.fromEntries(Object.entries(filter).map(([name, value]) => [`filter ${name}`, value]))
-    })
+    members: ({ samples, ...campaign }) => ({ ...membersOf(campaign), samples: samples.length })
   }
 })
 
