@@ -211,7 +211,8 @@ export const events = {
   // campaigns
   campaign_filled: info("campaign_id", "total"),
   campaign_finished: info("campaign_id", "total"),
-  campaign_revoked: warn("campaign_id", "count", "failed"),
+  campaign_revoked: info("campaign_id", "count"),
+  campaign_revoke_failed: warn("campaign_id", "count"),
   campaign_reminders_queued: info("campaign_id", "count", "limited"),
   campaign_round_failed: error("error"),
 

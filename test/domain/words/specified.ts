@@ -124,6 +124,7 @@ export const own = words(`
   campaign_filled
   campaign_finished
   campaign_reminders_queued
+  campaign_revoke_failed
   campaign_revoked
   campaign_round_failed
   certificate_orphan_kept

@@ -81,11 +81,12 @@ export const revocationMeanings = {
 
   campaign_filled: "The service has found all certificates of a campaign.",
   campaign_finished: "Every certificate of a campaign was replaced or revoked, or has expired.",
-  campaign_revoked: [
-    "A campaign has revoked certificates that were not replaced in time, as an operator has confirmed.",
-    "The records before this one name the revocations that failed; `acme-svc campaign show ID` counts the certificates that remain.",
+  campaign_revoke_failed: [
+    "A campaign could not revoke some of the certificates that were not replaced in time. It tries again each hour.",
+    "The records before this one name these certificates and say why; `acme-svc campaign show ID` counts all that remain.",
     "configure/campaigns.md"
   ],
+  campaign_revoked: "A campaign has revoked certificates that were not replaced in time, as an operator has confirmed.",
   campaign_reminders_queued: "Mails about a campaign go to the contacts of accounts.",
   campaign_round_failed: [
     "The service could not continue its campaigns; it tries again by itself.",

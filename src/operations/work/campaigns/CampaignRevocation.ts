@@ -57,7 +57,8 @@ export const revokeRest = Effect.fnUntraced(function*(
     if (isRevoked) count++
     else failed++
   }
-  if (page.length > 0) yield* emit("campaign_revoked", { campaign_id: id, count, failed })
+  if (count > 0) yield* emit("campaign_revoked", { campaign_id: id, count })
+  if (failed > 0) yield* emit("campaign_revoke_failed", { campaign_id: id, count: failed })
   const last = page.length === pageSize ? page.at(-1) : undefined
   yield* transaction(
     last === undefined

@@ -246,7 +246,8 @@ describe.each(databases)("a campaign on $name", (backend) => {
       yield* records.resume(operator, id)
       yield* revoking
       assert.deepStrictEqual(yield* revoked, [left.serial])
-      assert.deepStrictEqual(fieldsOf(logged, "campaign_revoked"), [{ campaign_id: id, count: 1, failed: 0 }])
+      assert.deepStrictEqual(fieldsOf(logged, "campaign_revoked"), [{ campaign_id: id, count: 1 }])
+      assert.deepStrictEqual(fieldsOf(logged, "campaign_revoke_failed"), [])
       assert.notStrictEqual(replaced.serial, left.serial)
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders WHERE revoked_at IS NOT NULL"), ["1"])
       assert.strictEqual(yield* count("SELECT count(*) FROM burnt_keys"), 1)
@@ -258,6 +259,22 @@ describe.each(databases)("a campaign on $name", (backend) => {
       )
       yield* round()
       assert.deepInclude(yield* records.show(id), { replaced: 1, revoked: 1, finished: true })
+    }))
+
+  test("tells of what it could not revoke apart from what it has revoked", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      yield* issueTo(caller, ["a.example"])
+      const foreign = yield* issueTo(caller, ["b.example"])
+      yield* sql(`UPDATE orders SET certificate = 'kept elsewhere' WHERE cert_serial = '${foreign.serial}'`)
+      const id = yield* started(all, { revokeAt: (yield* seconds) + 1 })
+      yield* records.confirm(operator, id)
+      yield* TestClock.adjust("1 minute")
+      yield* Effect.andThen(round(), work("campaign_revoke"))
+      assert.deepStrictEqual(fieldsOf(logged, "campaign_revoked"), [{ campaign_id: id, count: 1 }])
+      assert.deepStrictEqual(fieldsOf(logged, "campaign_revoke_failed"), [{ campaign_id: id, count: 1 }])
+      const outcomes = logged.flatMap(({ event, outcome }) => event.startsWith("campaign_revoke") ? [outcome] : [])
+      assert.deepStrictEqual(outcomes, ["success", "failure"])
     }))
 
   test("revokes nothing before its date, and has nothing to confirm without one", () =>
