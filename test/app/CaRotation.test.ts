@@ -112,7 +112,7 @@ describe("ca rotate", () => {
       assert.strictEqual(configOf(place), `${before}\n${added}\n`)
       assert.strictEqual(statSync(join(place.directory, "config.toml")).mode & 0o777, 0o640)
       yield* succeeds(place, "config", "check")
-      yield* refuses(place, [...rotate, "--write"], "Profile web has a CA next-ca already")
+      yield* refuses(place, [...rotate, "--write"], "Profile web has a CA next-ca already, which is waiting.")
     }))
 
   test("begins a day later if no time is given, at a full minute", () =>
@@ -220,6 +220,12 @@ describe("ca retire", () => {
       assert.strictEqual(configOf(place), after)
       yield* succeeds(place, "config", "check")
       yield* refuses(place, ["ca", "retire", "next-ca"], "is retired already")
+      const from = "2026-03-02T06:00:00Z"
+      const again = `which is retired. If this one shall issue, write state = "waiting" and from = "${from}"`
+      yield* refuses(place, [...rotate, "--at", from], again)
+      put(place, "config.toml", after.replace(`state = "retired"`, `state = "waiting"\nfrom = "${from}"`))
+      yield* succeeds(place, "config", "check")
+      put(place, "config.toml", after)
       yield* refuses(place, ["ca", "retire", "other"], "there is next-ca")
     }))
 

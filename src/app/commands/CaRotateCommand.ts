@@ -207,8 +207,15 @@ export const rotateCommand = command(
         }
         const fault = caNameFault(name)
         if (fault !== undefined) return yield* new CommandFailed({ code: 2, message: `--name: ${name} ${fault}.` })
-        if (Object.hasOwn(ca.local_ca.others, name)) {
-          return yield* cannot(`Profile ${ca.name} has a CA ${name} already; give the next one another --name.`)
+        const known = Object.hasOwn(ca.local_ca.others, name) ? ca.local_ca.others[name] : undefined
+        if (known !== undefined) {
+          return yield* cannot(
+            `Profile ${ca.name} has a CA ${name} already, which is ${known.state}. If this one shall issue, write ` +
+              `state = "waiting" and from = "${
+                rfc3339(from)
+              }" for signer.local_ca.others.${name}. If it is another CA, ` +
+              "give it another --name."
+          )
         }
         const added = otherCaText(ca.name, name, yield* keysOf(rotated, ca.local_ca, from))
         const after = `${before.trimEnd()}\n\n${added}\n`
