@@ -331,6 +331,34 @@ describe("acme-svc, the command for root", () => {
     assert.include(run("profile", "list").stdout, "https://acme.example/profile/default/directory")
   })
 
+  it("reads quotes around a value as systemd does, and refuses what it reads otherwise", async () => {
+    await builtServer()
+    const host = new Host()
+    const run = commandOn(host, "/")
+    const file = join(host.etc, "env")
+    writeFileSync(join(host.etc, "config.toml"), minimalConfig)
+    const shown = (value: string) => {
+      writeFileSync(
+        file,
+        `ACME_SVC_SERVER__BASE_URL=https://acme.example\nACME_SVC_SIGNER__LOCAL_CA__SUBJECT__COMMON_NAME=${value}\n`
+      )
+      return run("config", "show", "--profile", "default", "--json")
+    }
+    for (const value of ["It's \"ours\"", "\"The CA's\"", "'A CA'"]) {
+      const { status, stderr, stdout } = shown(value)
+      assert.strictEqual(status, 0, stderr)
+      assert.include(stdout, JSON.stringify(value.replace(/^(["'])(.*)\1$/, "$2")))
+    }
+    for (const value of ["\"", "'a", "\"a\" b", "\"a\"b\"", "a\\b", "a\\"]) {
+      const { status, stderr } = shown(value)
+      assert.strictEqual(status, 2, value)
+      assert.include(
+        stderr,
+        `${file}: systemd would read another value of ACME_SVC_SIGNER__LOCAL_CA__SUBJECT__COMMON_NAME`
+      )
+    }
+  })
+
   it("opens the file of every flag that takes a file", async () => {
     const flags = leavesOf(await Effect.runPromise(whole)).flatMap((leaf) => leaf.flags.map(({ name }) => name))
     const ofFiles = [...new Set(flags.filter((name) => name.endsWith("-file") || name === "--answers"))].sort()
