@@ -37,7 +37,7 @@ const joined = (source: string): string => source.replaceAll(/\n[ \t]*(?:\*(?!\/
  * Matches a path to a document, the anchor of a link, and the headings that follow in quotes. A string that is only a
  * path is not a citation.
  */
-const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) "[^"\n]{2,80}")*)/g
+const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) \\?"[^"\\\n]{2,80}\\?")*)/g
 
 /** Matches a link to a heading of the same document. */
 const within = /\]\((#[\w-]+)\)/g
@@ -52,7 +52,7 @@ const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
     path: [join(here, path), path].find((one) => existsSync(join(repository, one))),
     cited: path,
     anchor,
-    headings: [...named.matchAll(/"([^"]+)"/g)].map(([, heading = ""]) => heading)
+    headings: [...named.matchAll(/"([^"\\]+)\\?"/g)].map(([, heading = ""]) => heading)
   }))
   const own = isDocument(file)
     ? [...source.matchAll(within)].map(([, anchor = ""]) => ({ path: file, cited: file, anchor, headings: [] }))

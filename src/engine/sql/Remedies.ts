@@ -17,7 +17,7 @@ const known: ReadonlyArray<Known> = [
     when: /^SQLITE_(CORRUPT|NOTADB)/,
     cause: "damaged",
     remedy:
-      "the database file is damaged: stop the service and put a backup in its place (docs/operate/backup-and-restore.md, \"If the database is gone for good\")"
+      "the database file is damaged: stop the service and put a backup in its place (docs/operate/backup-and-restore.md, \"Restoring SQLite\")"
   },
   { when: /^(SQLITE_FULL|53100)/, cause: "full", remedy: "the disk of the database is full: make room there" },
   {
