@@ -1,10 +1,32 @@
+import { Schema } from "effect"
 import { existsSync, writeFileSync } from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { bodiesOf } from "../support/Documents.ts"
+import { nouns } from "../../src/surfaces/operator/Nouns.ts"
+import { bodiesOf, text } from "../support/Documents.ts"
 import { client, gateComesBack } from "../support/Installed.ts"
 import { foreignCa, keyPem } from "../support/LocalCa.ts"
 import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
+
+describe("docs/operate/revocation.md", () => {
+  const listed = nouns.flatMap(({ acts }) => acts).find(({ cli }) => cli?.command === "crl list")
+  /** Returns the words in the first column of the table with this heading. */
+  const words = (heading: string): ReadonlyArray<string> => {
+    const [table = ""] = text("docs/operate/revocation.md").split(`| ${heading} `)[1]?.split("\n\n") ?? []
+    return [...table.matchAll(/^\| `(\w+)`/gm)].flatMap(([, word]) => word ?? [])
+  }
+
+  it.each([["state", "state"], ["ca", "caState"], ["issues", "issuance"]])(
+    "has every word of the column `%s` of `crl list`",
+    (column, member) => {
+      const { definitions } = Schema.toJsonSchemaDocument(listed?.output ?? assert.fail("crl list"))
+      const { properties } = definitions["Ca"] as {
+        readonly properties: Readonly<Record<string, { readonly enum?: ReadonlyArray<string> }>>
+      }
+      assert.sameMembers([...words(`\`${column}\` of \`crl list\``)], [...properties[member]?.enum ?? []])
+    }
+  )
+})
 
 describe("docs/operate/revocation.md and docs/configure/rotation.md", () => {
   const leaf = "demo-certbot/live/demo.localhost/cert.pem"
@@ -97,6 +119,9 @@ describe("docs/operate/revocation.md and docs/configure/rotation.md", () => {
         const made = foreignCa({ name })
         writeFileSync(another.at(cert), made.certificatePem)
         writeFileSync(another.at(key), keyPem(made.key), { mode: 0o600 })
+      }
+      for (const [, urls = ""] of body.matchAll(/^(?:crl_distribution_points|ca_issuer_urls) = (.*)$/gm)) {
+        assert.include(urls, "{issuer}", "another CA could not replace this one while its certificates are valid")
       }
       await another.succeed("init")
       for (const [, file = ""] of body.matchAll(/^(?:cert|key)_path = "(.*)"$/gm)) {
