@@ -179,6 +179,12 @@ const described = (algorithms: ReadonlyArray<SignatureAlgorithm>): string =>
   algorithms.map((algorithm) => `${algorithm}, with ${keyKinds[algorithm]}`).join(", or ")
 
 /**
+ * Returns the algorithm of an `alg`. Ed25519 is the name that RFC 9864 section 2.2 gives to EdDSA with a key on this
+ * curve, and there are no other keys for EdDSA here.
+ */
+const algorithmOf = (alg: string | undefined): string | undefined => alg === "Ed25519" ? "EdDSA" : alg
+
+/**
  * Checks that requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key. The refusal
  * lists the accepted algorithms, so that the client can make a key for one of them.
  */
@@ -186,7 +192,7 @@ export const checkAlgorithm = (
   alg: string | undefined,
   algorithms: ReadonlyArray<SignatureAlgorithm>
 ): Result.Result<void, BadSignatureAlgorithm> =>
-  algorithms.some((known) => known === alg)
+  algorithms.some((known) => known === algorithmOf(alg))
     ? Result.void
     : Result.fail(new BadSignatureAlgorithm({ detail: `The alg must be ${described(algorithms)}.`, algorithms }))
 
@@ -200,7 +206,7 @@ export const checkKey = (
     const kinds = algorithms.map((one) => keyKinds[one]).join(" or ")
     return Result.fail(new BadPublicKey({ detail: `It must be ${kinds}, and this is ${keyKinds[algorithm]}.` }))
   }
-  return alg === algorithm
+  return algorithmOf(alg) === algorithm
     ? Result.void
     : Result.fail(new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.`, algorithms }))
 }

@@ -75,6 +75,35 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       }))
   }
 
+  test("on the curve Ed25519 may sign with the alg that RFC 9864 names after the curve, where EdDSA is accepted", () =>
+    Effect.gen(function*() {
+      const app = yield* surface
+      const alg = "Ed25519"
+      const key = acmeKey(generateKeyPairSync("ed25519").privateKey)
+      const ask = (by: AcmeKey, target: string, member: object, payload: object) =>
+        Effect.flatMap(
+          freshNonce,
+          (nonce) => app.handle(posted(target, signed(by, { alg, ...member, url: urlOf(target), nonce }, payload)))
+        )
+      const registered = yield* ask(key, `${there}/newAccount`, { jwk: key.jwk }, {})
+      assert.strictEqual(registered.status, 201, String(registered.body))
+      const kid = headerOf(registered, "location")
+      const order = { identifiers: [{ type: "dns", value: "a.example" }] }
+      assert.strictEqual((yield* ask(key, `${there}/newOrder`, { kid }, order)).status, 201)
+      const next = acmeKey(generateKeyPairSync("ed25519").privateKey)
+      const target = `${there}/keyChange`
+      const inner = signed(next, { alg, jwk: next.jwk, url: urlOf(target) }, { account: kid, oldKey: key.jwk })
+      const changed = yield* ask(key, target, { kid }, JSON.parse(inner) as object)
+      assert.strictEqual(changed.status, 200, String(changed.body))
+      assert.strictEqual(headerOf(yield* registering(app, next), "location"), kid, "the same key as with EdDSA")
+
+      const ec = acmeKey()
+      const wrong = bodyOf(yield* ask(ec, `${there}/newAccount`, { jwk: ec.jwk }, {}))
+      assert.strictEqual(wrong.type, "urn:ietf:params:acme:error:badSignatureAlgorithm")
+      const refused = bodyOf(yield* ask(key, at("/newAccount"), { jwk: key.jwk }, {}))
+      assert.deepStrictEqual(refused.algorithms, ["ES256", "RS256"])
+    }))
+
   test("for algorithms other than ES256 and RS256 are refused by default at newAccount and keyChange", () =>
     Effect.gen(function*() {
       const app = yield* surface
