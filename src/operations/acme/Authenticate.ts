@@ -33,6 +33,8 @@ export interface SignedRequest {
   readonly url: string
   /** The text with which the URL of every account of the profile begins. */
   readonly accountPrefix: string
+  /** Returns a URL that a client has stored or signed in the one spelling that the service writes. */
+  readonly respelled: (url: string) => string
   readonly body: Uint8Array
   /** The facts about the sender: address, agent and request id. */
   readonly sender: ClientFacts
@@ -134,9 +136,9 @@ const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) =
  * nonce need only one round trip. The statement of that round trip spends the nonce only if the account still has this
  * key, so the order of the checks does not change.
  */
-const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile }: SignedRequest) {
-  const { kid, nonce } = jws.header
-  const accountId = yield* accepted(accountIdOfKid(kid ?? "", accountPrefix))
+const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile, respelled }: SignedRequest) {
+  const { kid = "", nonce } = jws.header
+  const accountId = yield* accepted(accountIdOfKid(respelled(kid), accountPrefix))
   const { algorithms } = profile.account
   const keys = yield* AccountKeys
   const cached = keys.cached(accountId)
@@ -188,7 +190,7 @@ export const refuseIfBlocked = (
 
 /** Authenticates a request that an account of this profile signed. */
 export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
-  const jws = yield* accepted(openJws(request.body, request.url, "kid"))
+  const jws = yield* accepted(openJws(request, "kid"))
   const { account, key } = yield* accountSigned(jws, request)
   yield* refuseUnlessValid(account)
   const caller: Caller = {
@@ -205,7 +207,7 @@ export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read
 
 /** Authenticates a request that was signed with the key in its header. */
 export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
-  const jws = yield* accepted(openJws(request.body, request.url, "jwk"))
+  const jws = yield* accepted(openJws(request, "jwk"))
   const key = yield* keySigned(jws, request.profile.account.algorithms)
   const client = yield* clientOf(request, true)
   return { key, client, payload: yield* accepted(read(jws.payload)) } satisfies ByKey<P>
@@ -217,7 +219,7 @@ export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read
  * can be certified is accepted (RFC 8555 section 7.6).
  */
 export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
-  const jws = yield* accepted(openJws(request.body, request.url, "either"))
+  const jws = yield* accepted(openJws(request, "either"))
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
     : { key: yield* keySigned(jws, certificateAlgorithms()) }
@@ -232,7 +234,7 @@ export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, r
  * valid account of this profile, or with the key in its header. A key in the header is not stored.
  */
 export const byAnybody = Effect.fnUntraced(function*(request: SignedRequest) {
-  const jws = yield* accepted(openJws(request.body, request.url, "either"))
+  const jws = yield* accepted(openJws(request, "either"))
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
     : yield* Effect.as(keySigned(jws, request.profile.account.algorithms), undefined)

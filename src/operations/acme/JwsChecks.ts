@@ -44,12 +44,19 @@ export type KeyMember = "jwk" | "kid" | "either"
  * the service implements no extension. Check 4 requires that `url` and the URL of the request are equal strings. Check
  * 5 requires that the header has exactly one of `jwk` and `kid`, and that this resource accepts that member.
  */
-export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
+export const openJws = (
+  { body, respelled, url }: {
+    readonly body: Uint8Array
+    readonly url: string
+    readonly respelled: (url: string) => string
+  },
+  wanted: KeyMember
+): Checked<Jws> => {
   const parsed = parseJws(body)
   if (Result.isFailure(parsed)) return refused("undecodable", parsed.failure)
   const { header } = parsed.success
   if (header.hasCrit) return malformed("crit_present", "No crit header extension is implemented.")
-  if (header.url !== url) {
+  if (header.url === undefined || respelled(header.url) !== url) {
     return malformed("url_mismatch", `The url header is not the URL this request was sent to, ${url}.`)
   }
   if (header.jwk !== undefined && header.kid !== undefined) {

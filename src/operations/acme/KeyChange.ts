@@ -34,6 +34,8 @@ export interface KeyChange {
   readonly payload: Uint8Array
   readonly url: string
   readonly accountUrl: string
+  /** Returns a URL of the client in the spelling of the other two. */
+  readonly respelled: (url: string) => string
 }
 
 /** Why a rollover was refused: the `reason` of `key_change_rejected`. */
@@ -75,7 +77,7 @@ const Payload = Schema.decodeUnknownOption(Schema.Struct({
  * section 7.3.5).
  */
 const provenKey = (
-  { accountUrl, payload: posted, url }: KeyChange,
+  { accountUrl, payload: posted, respelled, url }: KeyChange,
   caller: Caller
 ): Result.Result<AccountKey, Refusal> => {
   const envelope = parseObject(posted)
@@ -88,7 +90,9 @@ const provenKey = (
     return malformed("bad_inner_jws", "The inner JWS must have the new key as jwk, and no kid.")
   }
   if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS must have no nonce.")
-  if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
+  if (header.url === undefined || respelled(header.url) !== url) {
+    return malformed("url_mismatch", "The inner url is not the outer one.")
+  }
   const { algorithms } = caller.profile.account
   const known = checkAlgorithm(header.alg, algorithms)
   if (Result.isFailure(known)) return badKey(known.failure)
@@ -105,7 +109,7 @@ const provenKey = (
     return malformed("bad_inner_jws", "The inner payload must have account (a string) and oldKey (an object).")
   }
   const { account, oldKey } = stated.value
-  if (account !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
+  if (respelled(account) !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
   const old = importJwk(oldKey)
   return Result.isSuccess(old) && old.success.thumbprint === caller.thumbprint
     ? Result.succeed(key.success)

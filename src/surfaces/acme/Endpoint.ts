@@ -6,8 +6,13 @@ import { certificateKinds } from "../../settings/CertificateKinds.ts"
 /** A profile as clients reach it. Every URL for clients is made here, from `server.base_url`. */
 export class Endpoint {
   readonly profile: ProfileConfig
-  /** `server.base_url`. Every URL of a request begins with it. */
+  /**
+   * `server.base_url` as URL parsers write it: the host in lower case, without the default port. Many clients parse the
+   * URLs that they get, and would otherwise sign another spelling.
+   */
   readonly origin: string
+  /** Returns the same URL for a URL that begins with `server.base_url` as it is configured, and any other unchanged. */
+  readonly respelled: (url: string) => string
   /** The URL of the profile: `<base_url>/profile/<name>`. */
   readonly base: string
   /** The text with which the URL of every account begins. */
@@ -25,8 +30,11 @@ export class Endpoint {
   constructor(profile: ProfileConfig, baseUrl: string) {
     this.profile = profile
     this.clientAddress = clientAddress(profile.filter)
-    this.origin = baseUrl
-    this.base = `${baseUrl}/profile/${profile.name}`
+    const { origin, pathname } = new URL(baseUrl)
+    const normal = pathname === "/" ? origin : `${origin}${pathname}`
+    this.origin = normal
+    this.respelled = (url) => url.startsWith(`${baseUrl}/`) ? `${normal}${url.slice(baseUrl.length)}` : url
+    this.base = `${normal}/profile/${profile.name}`
     this.accountPrefix = `${this.base}/acct/`
     this.indexLink = `<${this.base}/directory>;rel="index"`
     this.directory = Buffer.from(JSON.stringify({

@@ -43,6 +43,7 @@ export const postedOf = (
   profile: endpoint.profile,
   url: endpoint.origin + target,
   accountPrefix: endpoint.accountPrefix,
+  respelled: endpoint.respelled,
   body,
   sender: { ip, user_agent, request_id },
   endpoint,

@@ -87,7 +87,8 @@ export const keyChange = (signed: BySomeAccount<Buffer>) => {
     rollOver(caller, signed.account, {
       payload,
       url: signed.url,
-      accountUrl: endpoint.account(caller.accountId)
+      accountUrl: endpoint.account(caller.accountId),
+      respelled: endpoint.respelled
     }),
     (after) => json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
   )
