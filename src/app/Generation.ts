@@ -183,7 +183,7 @@ const scraping = Effect.fnUntraced(function*(
     const all = [
       roles.has("worker") ? sample : nothing,
       up,
-      certificateEnds([...bySection.values()].flat().map(({ issuer }) => issuer), listeners())
+      certificateEnds(bySection.values(), listeners())
     ]
     const found = yield* Effect.all(all, { concurrency: 3 })
     const { state } = yield* LogOutput

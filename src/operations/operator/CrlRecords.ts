@@ -111,9 +111,15 @@ const view = Effect.fnUntraced(function*(
 /** A CA of the configuration: what it does now, and for which profiles. */
 interface KnownCa {
   readonly ca: Issuer
-  readonly issuance: ReturnType<typeof stateAt>
-  readonly profiles: Array<string>
+  readonly issuance: Issuance
+  readonly profiles: ReadonlyArray<string>
 }
+
+type Issuance = ReturnType<typeof stateAt>
+
+/** Returns the state of a CA that has these states at two profiles: it issues if it issues at one of them. */
+const busier = (one: Issuance, other: Issuance): Issuance =>
+  (["issuing", "waiting"] as const).find((state) => one === state || other === state) ?? "retired"
 
 /** Returns the CAs of these profiles. Each CA is listed once, with the names of its profiles. */
 export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
@@ -124,9 +130,9 @@ export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<strin
     const cas = issuers.all(profile)
     for (const one of cas) {
       const { issuer: ca } = one
-      const known = named.get(ca.id)
-      if (known === undefined) named.set(ca.id, { ca, issuance: stateAt(one, cas, now), profiles: [profile] })
-      else known.profiles.push(profile)
+      const here = stateAt(one, cas, now)
+      const { issuance = here, profiles = [] } = named.get(ca.id) ?? {}
+      named.set(ca.id, { ca, issuance: busier(here, issuance), profiles: [...profiles, profile] })
     }
   }
   return named

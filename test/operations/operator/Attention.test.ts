@@ -7,7 +7,9 @@ import { attentionCauseNames, declarationOf } from "../../../src/domain/words/At
 import * as workers from "../../../src/engine/queue/Workers.ts"
 import { currentSeconds } from "../../../src/engine/Time.ts"
 import { Attention } from "../../../src/operations/operator/Attention.ts"
+import { signing } from "../../../src/operations/operator/CrlRecords.ts"
 import { sweepsOf } from "../../../src/operations/work/Rounds.ts"
+import type { TimedIssuer } from "../../../src/services/signing/Issuers.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import * as audit from "../../../src/store/AuditRows.ts"
 import * as compromised from "../../../src/store/revocation/CompromisedIssuers.ts"
@@ -236,6 +238,34 @@ describe.each(databases)("what needs attention on $name", (backend) => {
       assert.deepStrictEqual(yield* at(365 * day), ["alarm list_expired"])
       yield* sql("DELETE FROM crls")
       assert.deepStrictEqual(yield* at(365 * day), ["warning list_missing"])
+    }))
+
+  test("is no CA that ends as expected, because others issue at all of its profiles", () =>
+    Effect.gen(function*() {
+      yield* well
+      const retired = { from: undefined, issuer: issuer(startsAt - 1) }
+      const present = { from: 0, issuer: { ...issuer(startsAt + 365 * day), id: "cd".repeat(32) } }
+      const list = { number: 1, der: Buffer.from("x"), thisUpdate: startsAt, nextUpdate: startsAt + 7 * day }
+      yield* crls.insert({ ...list, issuer: present.issuer.id })
+      const causesWith = (...states: ReadonlyArray<TimedIssuer>) =>
+        Effect.gen(function*() {
+          yield* later("10 seconds")
+          const issuers = {
+            ...issuersOf(() => undefined),
+            all: (profile: string) => profile === "default" ? states : []
+          }
+          const asked = Effect.provide(told, Attention.layer(config), { local: true })
+          const { concerns } = yield* Effect.provideService(asked, Issuers, issuers)
+          return concerns.map(({ cause }) => cause)
+        })
+      assert.deepStrictEqual(yield* causesWith(present, retired), [])
+      assert.deepStrictEqual(yield* causesWith({ ...retired, from: 1 }, present), ["ca_ended"])
+      const twoProfiles = {
+        ...issuersOf(() => undefined),
+        all: (profile: string) => profile === "one" ? [present, retired] : [{ ...retired, from: 1 }]
+      }
+      const named = yield* Effect.provideService(signing(["one", "two"]), Issuers, twoProfiles)
+      assert.deepInclude(named.get(issuerId), { issuance: "issuing", profiles: ["one", "two"] })
     }))
 
   test("is a CA that is compromised, and a profile for which no worker can sign", () =>
