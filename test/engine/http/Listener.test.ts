@@ -335,6 +335,19 @@ describe("the access record", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed"])
     }))
 
+  test("has status 499 if the client closes its half, which looks as if the client had disconnected", () =>
+    Effect.gen(function*() {
+      const { app, begun, ended } = yield* held
+      const { port } = yield* serving(app)
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+      const client = yield* talk(port, () => socket)
+      yield* client.send(get("/"))
+      yield* begun
+      socket.end()
+      assert.strictEqual(yield* ended, "interrupted")
+      assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 499)
+    }))
+
   test("is written for a download when the client disconnects", () =>
     Effect.gen(function*() {
       const ended = yield* Deferred.make<void>()
