@@ -134,6 +134,10 @@ describe("ca rotate", () => {
           [["ca", "rotate", "--to", "absent.pem"], "do not exist"],
           [[...rotate, "--key", "absent.key"], "both or neither must"],
           [["ca", "rotate", "--to", "ca.pem"], "is the certificate of"],
+          [
+            ["ca", "rotate", "--to", "ca.pem"],
+            "config.toml is as before, because with the change it would be refused."
+          ],
           [[...rotate, "--at", "2025-12-31T23:59:59Z"], "has passed"],
           [[...rotate, "--cross", "ca.pem"], "another key than the CA"],
           [[...rotate, "--key-label", "ca2"], "the key of the present CA is in a file"]

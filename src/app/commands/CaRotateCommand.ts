@@ -49,11 +49,22 @@ const textOf = ({ file: { path, text }, filePresent }: Loaded) =>
     ? cannot(`${path} does not exist, so the CAs of the profile cannot be changed there.`)
     : Effect.succeed(text)
 
-/** Returns what `signer.local_ca` would be with a changed file. Fails as `config check` would. */
+/**
+ * Returns what `signer.local_ca` would be with a changed file. Fails as `config check` would, and says that the faults
+ * and their lines are those of the changed file.
+ */
 const localCaWith = (loaded: Loaded, profile: string, text: string) =>
   Effect.gen(function*() {
     const { fresh } = yield* Settings
-    const { config } = yield* fresh(new Set(everyRole), { path: loaded.file.path, text })
+    const { path } = loaded.file
+    const { config } = yield* Effect.mapError(
+      fresh(new Set(everyRole), { path, text }),
+      ({ code, message }) =>
+        new CommandFailed({
+          code,
+          message: `${path} is as before, because with the change it would be refused.\n${message}`
+        })
+    )
     const found = config.profiles.find(({ name }) => name === profile)
     return found?.signer.local_ca ?? (yield* cannot(`Profile ${profile} is not in ${loaded.file.path}.`))
   })
