@@ -55,6 +55,10 @@ describe("docs/operate/runbooks", () => {
     const one = await issued()
     assert.match(await place.succeed("ofSerial"), /  default  valid /)
     assert.match(await place.succeed("revokeCompromised"), new RegExp(`^${one}: Revoked\\.`, "m"))
+    const [issuer = ""] = /^[0-9a-f]{64}/m.exec(await place.succeed("crlList")) ?? []
+    place.stand("ISSUER", issuer)
+    place.stand("SERIAL", "7a0b1c")
+    assert.include(await place.succeed("crlRevokeCompromised"), "Certificate 7a0b1c is revoked")
     await issued()
     assert.include(await place.succeed("ordersEndingInAYear"), "demo.localhost")
   })

@@ -192,6 +192,7 @@ export const linesOf = {
     accountDeactivate: "acme-svc account deactivate ACCOUNT_ID --yes",
     ordersEndingInAYear: "acme-svc order list --expiring-in 365 --hide-superseded",
     revokeCompromised: "acme-svc cert revoke SERIAL --reason keyCompromise --wait 10",
+    crlRevokeCompromised: "acme-svc crl revoke ISSUER SERIAL --reason keyCompromise --yes",
     auditOfOperators: "acme-svc audit list --actor-kind admin",
     totpReset: "acme-svc admin user totp reset ann",
     totpStatus: "acme-svc admin user totp status ann",
