@@ -146,7 +146,8 @@ const renderHuman = (
   const level = record.level.toUpperCase().padEnd(5)
   const shown = coloured ? `\u001b[${colours[record.level]}m${level}\u001b[0m` : level
   if (briefRequests && event === "request_completed") return renderRequest(record, shown)
-  return [new Date(record.at).toISOString(), shown, String(event), pairs(rest), pairs(record.span)]
+  const unsaid = Object.fromEntries(Object.entries(record.span).filter(([name, value]) => rest[name] !== value))
+  return [new Date(record.at).toISOString(), shown, String(event), pairs(rest), pairs(unsaid)]
     .filter((part) => part !== "").join(" ")
 }
 

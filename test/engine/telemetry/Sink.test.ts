@@ -199,6 +199,21 @@ describe("records for people", () => {
       )
     }))
 
+  it.effect("have a value once if a field and the span have it, and both values if these differ", () =>
+    Effect.gen(function*() {
+      const line = yield* lineOf(
+        human,
+        withinSpan({ job_id: "j1", job_kind: "k1" }, 0, emit("job_enqueued", { kind: "k2", job_id: "j1" }))
+      )
+      assert.include(line, "job_enqueued outcome=success kind=k2 job_id=j1 job_kind=k1")
+      assert.strictEqual(line.split("job_id=").length, 2)
+      const other = yield* lineOf(
+        human,
+        withinSpan({ job_id: "j1" }, 0, emit("job_enqueued", { kind: "k", job_id: "j2" }))
+      )
+      assert.include(other, "job_id=j2 job_id=j1")
+    }))
+
   it.effect("quote values that could be mistaken for something else", () =>
     Effect.gen(function*() {
       for (
