@@ -114,6 +114,8 @@ export const foreignCa = (options: {
   readonly more?: ReadonlyArray<Uint8Array>
   readonly without?: ReadonlyArray<"keyUsage" | "subjectKeyIdentifier" | "authorityKeyIdentifier">
   readonly hasCriticalConstraints?: boolean
+  /** The serial number as DER. */
+  readonly serial?: Uint8Array
 }): ForeignCa => {
   const { issuer, name, notAfter = madeAt + 3650 * daySeconds, notBefore = madeAt - daySeconds } = options
   const key = options.key ?? newPrivateKey()
@@ -122,7 +124,7 @@ export const foreignCa = (options: {
     options.without?.includes(name) === true ? [] : [extension]
   const certificate = seq(
     der(0xa0, int(2n)),
-    int(0x40000000000000000000000000000000n + BigInt(name.length)),
+    options.serial ?? int(0x40000000000000000000000000000000n + BigInt(name.length)),
     algorithms.ecdsa,
     seq(cn(utf8(issuer?.name ?? name))),
     seq(dateOf(notBefore), dateOf(notAfter)),

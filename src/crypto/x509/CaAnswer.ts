@@ -3,8 +3,8 @@ import { X509Certificate } from "node:crypto"
 import { decode, sameBytes } from "../asn1/DerReader.ts"
 import { encodePem, splitPem } from "../asn1/Pem.ts"
 import { readAlgorithm } from "../keys/WeakKey.ts"
-import type { CaLack } from "./CaForm.ts"
-import { basicConstraintsOf, caLacks } from "./CaForm.ts"
+import type { CaFlaw } from "./CaForm.ts"
+import { basicConstraintsOf, caFlaws } from "./CaForm.ts"
 import type { CaMaterial } from "./CaMaterial.ts"
 import { CaUnusable, loadCa } from "./CaMaterial.ts"
 import type { Certificate } from "./Certificate.ts"
@@ -125,19 +125,21 @@ const sorted = (own: Read, all: ReadonlyArray<Read>): Result.Result<ReadonlyArra
     : unusable(`the certificate of ${stranger.name} does not belong to the chain of ${own.name}`)
 }
 
-const lacks: { readonly [L in CaLack]: string } = {
+const flaws: { readonly [F in CaFlaw]: string } = {
   key_usage_missing: "has no keyUsage",
   subject_key_identifier_missing: "has no subjectKeyIdentifier",
   authority_key_identifier_missing: "has no authorityKeyIdentifier",
-  basic_constraints_not_critical: "has basicConstraints that are not critical"
+  basic_constraints_not_critical: "has basicConstraints that are not critical",
+  critical_extension_unknown: "has a critical extension that common verifiers do not know",
+  serial_number_negative: "has a negative serial number"
 }
 
 const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
 
 /** Returns the first fault of a certificate at its place in the chain, where our own has the place 0. */
 const faultAt = ({ der, fields, isSelfSigned, name }: Read, place: number, now: number): string | undefined => {
-  const [lack] = caLacks(der)
-  if (lack !== undefined) return `the certificate of ${name} ${lacks[lack]}, so strict verifiers would refuse it`
+  const [flaw] = caFlaws(der)
+  if (flaw !== undefined) return `the certificate of ${name} ${flaws[flaw]}, so strict verifiers would refuse it`
   if (now > fields.notAfter) return `the certificate of ${name} ended at ${time(fields.notAfter)}`
   if (now < fields.notBefore) return `the certificate of ${name} is valid from ${time(fields.notBefore)} on`
   const { pathLength: length } = basicConstraintsOf(fields)

@@ -4,35 +4,48 @@ import type { Certificate } from "./Certificate.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
 
 /**
- * Finds the parts that a CA certificate lacks although RFC 5280 requires them. Most verifiers accept such a CA. Strict
- * verifiers (`openssl verify -x509_strict`, and Python from 3.13 on) refuse every leaf below it. This is done rarely,
- * so its speed does not matter.
+ * Finds what a CA certificate has or lacks against RFC 5280. Some verifiers accept such a CA, and others refuse every
+ * leaf below it: `openssl verify -x509_strict` and Python from 3.13 on if a part is missing, all common ones if they do
+ * not know a critical extension, and Go from 1.23 on if the serial number is negative. This is done rarely, so its speed
+ * does not matter.
  */
 
-/** A part that a certificate may lack (RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1 and 4.2.1.9). */
-export type CaLack =
+/** A flaw of a certificate (RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1, 4.2.1.9, 4.2 and 4.1.2.2). */
+export type CaFlaw =
   | "key_usage_missing"
   | "subject_key_identifier_missing"
   | "authority_key_identifier_missing"
   | "basic_constraints_not_critical"
+  | "critical_extension_unknown"
+  | "serial_number_negative"
+
+/**
+ * The extensions that may be critical, because OpenSSL, GnuTLS and Go know them: keyUsage, subjectAltName,
+ * basicConstraints, nameConstraints, cRLDistributionPoints, certificatePolicies, policyMappings, policyConstraints,
+ * extKeyUsage and inhibitAnyPolicy.
+ */
+const known = new Set([15, 17, 19, 30, 31, 32, 33, 36, 37, 54].map((last) => `2.5.29.${last}`))
 
 /** Returns whether an authorityKeyIdentifier contains a keyIdentifier. */
 const hasKeyIdentifier = (value: Uint8Array | undefined): boolean =>
   value !== undefined &&
   Result.getOrElse(decode(value, (reader) => reader.enter(Tag.sequence).next === 0x80), () => false)
 
-/** Returns the parts that a CA certificate (DER) lacks. A self-signed root needs no authorityKeyIdentifier. */
-export const caLacks = (der: Uint8Array): ReadonlyArray<CaLack> => {
+/** Returns the flaws of a CA certificate (DER). A self-signed root needs no authorityKeyIdentifier. */
+export const caFlaws = (der: Uint8Array): ReadonlyArray<CaFlaw> => {
   const read = readCertificate(der)
   if (Result.isFailure(read)) return []
-  const of = (oid: string) => read.success.extensions.find((one) => one.oid === oid)
-  const lacks: ReadonlyArray<readonly [CaLack, boolean]> = [
+  const { extensions, serial: [sign = 0] } = read.success
+  const of = (oid: string) => extensions.find((one) => one.oid === oid)
+  const flaws: ReadonlyArray<readonly [CaFlaw, boolean]> = [
     ["key_usage_missing", of("2.5.29.15") === undefined],
     ["subject_key_identifier_missing", of(SUBJECT_KEY_IDENTIFIER) === undefined],
     ["authority_key_identifier_missing", !hasKeyIdentifier(of("2.5.29.35")?.value) && !issued(der, der)],
-    ["basic_constraints_not_critical", of("2.5.29.19")?.critical === false]
+    ["basic_constraints_not_critical", of("2.5.29.19")?.critical === false],
+    ["critical_extension_unknown", extensions.some(({ critical, oid }) => critical && !known.has(oid))],
+    ["serial_number_negative", sign >= 0x80]
   ]
-  return lacks.flatMap(([lack, isSo]) => isSo ? [lack] : [])
+  return flaws.flatMap(([flaw, isSo]) => isSo ? [flaw] : [])
 }
 
 /** What the basicConstraints of a certificate say. Without this extension, the certificate is not that of a CA. */

@@ -6,7 +6,7 @@ import { sha256 } from "../../crypto/Digest.ts"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { CaSubject } from "../../crypto/x509/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../../crypto/x509/CaCertificate.ts"
-import { caLacks } from "../../crypto/x509/CaForm.ts"
+import { caFlaws } from "../../crypto/x509/CaForm.ts"
 import type { CaKey } from "../../crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { datesFault, loadCa, readCaKey } from "../../crypto/x509/CaMaterial.ts"
@@ -141,22 +141,22 @@ const areThere = (settings: CaKeySettings) =>
   })
 
 /**
- * Refuses a new CA that strict verifiers would refuse. An existing CA is still used, but a warning says what it lacks.
+ * Refuses a new CA that strict verifiers would refuse. An existing CA is still used, but a warning names its flaws.
  */
-export const refuseLacks = (
+export const refuseFlaws = (
   { certificates }: Pick<CaMaterial, "certificates">
 ): Effect.Effect<void, CaFilesUnusable> => {
-  const [lack] = certificates.flatMap(caLacks)
-  return lack === undefined
+  const [flaw] = certificates.flatMap(caFlaws)
+  return flaw === undefined
     ? Effect.void
-    : unusable(`signer.local_ca: strict verifiers would refuse the CA: ${lack.replaceAll("_", " ")}.`)
+    : unusable(`signer.local_ca: strict verifiers would refuse the CA: ${flaw.replaceAll("_", " ")}.`)
 }
 
 /** Warns about every reason for which strict verifiers refuse certificates of this CA. */
-export const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
+export const adviseOnFlaws = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
   Effect.forEach(
-    certificates.flatMap((der) => caLacks(der).map((reason) => ({ reason, sha256: sha256(der) }))),
-    (lack) => emit("local_ca_incomplete", { issuer, path: cert_path, ...lack }),
+    certificates.flatMap((der) => caFlaws(der).map((reason) => ({ reason, sha256: sha256(der) }))),
+    (flaw) => emit("local_ca_incomplete", { issuer, path: cert_path, ...flaw }),
     { discard: true }
   )
 
@@ -199,7 +199,7 @@ export const generateIfAbsent = (
       Effect.fromResult(loadCa(pair.certificatePem, undefined)),
       ({ detail }) => unusable(`signer.local_ca: the CA cannot be generated: ${detail}.`)
     )
-    yield* refuseLacks(made)
+    yield* refuseFlaws(made)
     const suffix = yield* entropy.token
     // The certificate is written last. So a crash can leave a key without a certificate. The next startup refuses that
     // key, and does not replace it.
@@ -257,7 +257,7 @@ export const loadForSigning = (settings: CaKeySettings): Effect.Effect<SigningCa
     }
     const texts = { certificate: certificate.text, key: key.text, passphrase: passphrase?.text }
     const signing = yield* read(settings, texts)
-    yield* adviseOnLacks(cert_path, signing.ca)
+    yield* adviseOnFlaws(cert_path, signing.ca)
     return signing
   })
 

@@ -9,7 +9,7 @@ import { emit } from "../../domain/words/Log.ts"
 import { isTaken, readSecretFile, readTextFile } from "../../engine/host/KeyFile.ts"
 import { Web } from "../../engine/net/Web.ts"
 import type { CaKeySettings, RemoteSource, SigningCa } from "./CaFiles.ts"
-import { adviseOnLacks, CaFilesUnusable, readCertificateFile, refuseEnded, sectionOf, sentence } from "./CaFiles.ts"
+import { adviseOnFlaws, CaFilesUnusable, readCertificateFile, refuseEnded, sectionOf, sentence } from "./CaFiles.ts"
 import { makeTokenKey } from "./TokenKey.ts"
 import { makeTransitKey } from "./TransitKey.ts"
 
@@ -140,7 +140,7 @@ export const loadRemote = (settings: RemoteSettings): Effect.Effect<Required<Sig
       yield* emit("local_ca_key_permissive", { path: secret.value.path })
     }
     yield* Effect.catch(open, ({ detail, isFault }) => isFault ? unusable(settings, detail) : Effect.void)
-    yield* adviseOnLacks(settings.cert_path, ca)
+    yield* adviseOnFlaws(settings.cert_path, ca)
     return { ca, key, trouble }
   })
 

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Exit, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { createPrivateKey, generateKeyPairSync, hash, verify, X509Certificate } from "node:crypto"
@@ -23,9 +23,9 @@ import {
   generateIfAbsent,
   isSuppliedRoot,
   loadForSigning,
-  refuseLacks
+  refuseFlaws
 } from "../../../src/services/signing/CaFiles.ts"
-import { ecKey, openssl } from "../../crypto/Pki.ts"
+import { der, ecKey, ext, openssl, seq } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
@@ -76,10 +76,15 @@ describe("a CA that strict verifiers refuse", () => {
       "basic_constraints_not_critical",
       foreignCa({ name: "D", issuer: root, hasCriticalConstraints: false }),
       /Basic Constraints of CA cert not marked critical/
+    ],
+    [
+      "critical_extension_unknown",
+      foreignCa({ name: "E", issuer: root, more: [ext("1.3.6.1.4.1.99999.1", seq(), true)] }),
+      /unhandled critical extension/
     ]
   ]
 
-  test("is used, and an advisory names the file, the certificate and what the certificate lacks", (settings) =>
+  test("is used, and an advisory names the file, the certificate and its flaw", (settings) =>
     Effect.gen(function*() {
       for (const [reason, ca] of cases) {
         supply(settings, { ...ca, certificatePem: ca.certificatePem + root.certificatePem })
@@ -102,6 +107,17 @@ describe("a CA that strict verifiers refuse", () => {
       assert.deepStrictEqual(records.map(({ fields }) => fields["reason"]), ["subject_key_identifier_missing"])
     }))
 
+  test("is reported if its serial number is negative, which only Go refuses", (settings) =>
+    Effect.gen(function*() {
+      const ca = foreignCa({ name: "F", serial: der(0x02, Buffer.of(0xff)) })
+      supply(settings, ca)
+      yield* loadForSigning(settings)
+      assert.deepStrictEqual(records.map(({ fields }) => fields["reason"]), ["serial_number_negative"])
+      assert.isTrue(Exit.isFailure(
+        yield* Effect.exit(refuseFlaws({ certificates: [new X509Certificate(ca.certificatePem).raw] }))
+      ))
+    }))
+
   test("is refused by OpenSSL for the reported reason, and this service makes no such CA", (settings) =>
     Effect.gen(function*() {
       const path = (name: string) => join(dirname(settings.cert_path), name)
@@ -122,13 +138,13 @@ describe("a CA that strict verifiers refuse", () => {
       assert.include(verify(foreignCa({ name: "Whole", issuer: root })), "OK")
       for (const [reason, ca, said] of cases) {
         assert.throws(() => verify(ca), said)
-        const refused = yield* Effect.flip(refuseLacks({ certificates: [new X509Certificate(ca.certificatePem).raw] }))
+        const refused = yield* Effect.flip(refuseFlaws({ certificates: [new X509Certificate(ca.certificatePem).raw] }))
         assert.include(refused.detail, reason.replaceAll("_", " "))
       }
       for (const key_type of ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "ml-dsa-65", "ml-dsa-87"] as const) {
         const own = { ...settings, key_type, cert_path: path(`${key_type}.pem`), key_path: path(`${key_type}.key`) }
         yield* generateIfAbsent(own)
-        yield* refuseLacks((yield* loadForSigning(own)).ca)
+        yield* refuseFlaws((yield* loadForSigning(own)).ca)
       }
     }))
 })

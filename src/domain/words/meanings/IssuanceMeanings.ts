@@ -32,8 +32,8 @@ export const issuanceMeanings = {
     "configure/authorities.md"
   ],
   local_ca_incomplete: [
-    "The certificate of a CA lacks an extension or a value, and strict programs therefore refuse the certificates of this CA.",
-    "Have the certificate of the CA issued again; the reason says what it lacks.",
+    "The certificate of a CA has a flaw, and strict programs therefore refuse the certificates of this CA.",
+    "Have the certificate of the CA issued again without the flaw that the reason names.",
     "configure/authorities.md"
   ],
   local_ca_requested_validity_discarded: [
