@@ -240,11 +240,12 @@ export class Connector {
       if (needsUtf8 && state.encoding !== "UTF8") throw lacksCharacters(state.encoding)
       if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
       if (state.isFree === false) throw new Error(copied)
-      if (keepsSession && !this.#isSessionKept) await this.#checkSession(client, server, state)
       client.isReadOnly = state.isReadOnly
       // A session that the server is about to end must not be lent.
       client.idleMillis = this.#idleMillis / 2
       if (keepsSession) client.query(settings, () => {}) // sent ahead of the first statement
+      // Some proxies keep the session of a connection from its first setting on.
+      if (keepsSession && !this.#isSessionKept) await this.#checkSession(client, server, state)
       return client
     } catch (cause) {
       void end(client)
