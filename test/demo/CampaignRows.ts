@@ -23,6 +23,7 @@ export const writeCampaign = async ({ command, database: path, now, waitForEvent
   await waitForEvent("campaign_filled")
   const database = new Database(path, { timeout: 10_000 })
   const begun = now - hours * hourSeconds
+  // The service writes too. A transaction that begins with a read would fail instead of waiting.
   database.transaction(() => {
     const orders = database.prepare(
       "SELECT order_id FROM campaign_certificates WHERE campaign_id = ? AND left_at IS NULL ORDER BY order_id"
@@ -53,6 +54,6 @@ export const writeCampaign = async ({ command, database: path, now, waitForEvent
     database.prepare(
       `UPDATE campaigns SET created_at = ?, begun_at = ?, filled_at = ?, asked = ?, replaced = ? WHERE id = ?`
     ).run(begun, begun, begun, Math.round(replaced * 1.08), replaced, campaign)
-  })()
+  }).immediate()
   database.close()
 }
