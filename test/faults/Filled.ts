@@ -13,7 +13,8 @@ import type { Site } from "./Site.ts"
 export const boundProfile = "[profiles.bound.eab]\nenabled = true\n[profiles.bound.challenge]\nbypass = true\n"
 
 /**
- * Runs a command of a build while the service runs, and returns the output. Fails unless the command ends with `code`.
+ * Runs a command of a build while the service runs. Returns the output, and also the errors of a command that should
+ * fail. Fails unless the command ends with `code`.
  */
 export const command = async (
   { acme: { directory }, databaseUrl }: Site,
@@ -23,7 +24,7 @@ export const command = async (
 ): Promise<string> => {
   const env = { ACME_SVC_DATABASE__URL: databaseUrl, ACME_SVC_LOGGING__JSON_FORMAT: "false" }
   const ended = await runToEnd(words, { config: null, directory, env, build })
-  if (ended.code === code) return `${ended.stdout}${ended.stderr}`
+  if (ended.code === code) return code === 0 ? ended.stdout : `${ended.stdout}${ended.stderr}`
   throw new Error(`${words.join(" ")} ended with ${ended.code}, not ${code}: ${ended.stdout}${ended.stderr}`)
 }
 
