@@ -16,8 +16,7 @@ const known = {
   receivers: [],
   notifies: true,
   kinds: ["signer_issue", "nonce_sweep"],
-  profiles: ["default", "other"],
-  issuers: new Set<string>()
+  profiles: ["default", "other"]
 } as const
 
 describe.each(databases)("samples of the database on $name", (backend) => {
