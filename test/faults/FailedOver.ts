@@ -86,11 +86,22 @@ const isStep = (text: string): boolean =>
  */
 const isEarlierKey = (text: string): boolean => text.endsWith("\"The signature does not verify.\"}")
 
+/** Returns the fields of every report of a lost change. */
+const lostIn = ({ processes }: Site) =>
+  processes.flatMap((server) => server.records()).flatMap(({ fields }) =>
+    fields["event"] === "db_change_lost" ? [fields] : []
+  )
+
 /** Returns the ids of the accounts and orders that processes reported as lost. */
-const namedIn = ({ processes }: Site): ReadonlySet<string> =>
+const namedIn = (site: Site): ReadonlySet<string> =>
+  new Set(lostIn(site).flatMap((fields) => [String(fields["account_id"]), String(fields["order_id"])]))
+
+/** Returns the serial numbers of the certificates whose revocation processes reported as lost. */
+const revocationsNamedIn = (site: Site): ReadonlySet<string> =>
   new Set(
-    processes.flatMap((server) => server.records()).filter(({ fields }) => fields["event"] === "db_change_lost")
-      .flatMap(({ fields }) => [String(fields["account_id"]), String(fields["order_id"])])
+    lostIn(site).flatMap((fields) =>
+      fields["change"] === "certificate_revoked" ? plainSerial(String(fields["cert_serial"])) : []
+    )
   )
 
 /**
@@ -169,7 +180,6 @@ const failOver = async (
       await listedSoon(load, lists, 2)
       await moreRevoked(load, 1)
     }
-    const acknowledged = revoked(load)
     await primary.cutPower(() => undefined)
     await first.promote()
     await load.ledger.acknowledged.more(3 * clients)
@@ -184,12 +194,13 @@ const failOver = async (
       await listedSoon(load, lists, 2)
     }
     await load.finish()
-    // Revocations that were not listed before an asynchronous failover are lost. All others get onto every list.
-    const isLost = (entry: OrderEntry) =>
-      isAsynchronous && acknowledged.includes(entry) && !lists.isListed(serialOf(entry))
-    const listed = revoked(load).filter((entry) => !isLost(entry))
-    await lists.hasEverywhere(listed.map(serialOf))
-    await lists.refuses(listed.map(({ chain = "" }) => leafOf(chain).toString()))
+    // A revocation that a process reports as lost stays lost unless it was listed. All others get onto every list.
+    const listed = () => {
+      const lost = revocationsNamedIn(site)
+      return revoked(load).filter((entry) => lists.isListed(serialOf(entry)) || !lost.has(serialOf(entry)))
+    }
+    await lists.hasEverywhere(() => listed().map(serialOf))
+    await lists.refuses(listed().map(({ chain = "" }) => leafOf(chain).toString()))
     if (lists.wrong.length > 0) throw new Error(lists.wrong.join("\n"))
     measured(`${lists.verified()} lists verified, ${lists.unanswered()} not answered`)
     return isTwice === true ? 2 : 1

@@ -39,8 +39,11 @@ export interface ListWatch {
    * Fails if a list was wrong.
    */
   readonly has: (serial: string) => Promise<void>
-  /** Waits until every source has a list with these serial numbers, like {@link ListWatch.has}. */
-  readonly hasEverywhere: (serials: ReadonlyArray<string>) => Promise<void>
+  /**
+   * Waits until every source has a list with these serial numbers, like {@link ListWatch.has}. The numbers are asked for
+   * again and again, and may become fewer.
+   */
+  readonly hasEverywhere: (serials: () => ReadonlyArray<string>) => Promise<void>
   /** Whether a source has a list with this serial number. */
   readonly isListed: (serial: string) => boolean
   /** Fails unless OpenSSL refuses these certificates as revoked with the last list of each source. */
@@ -49,6 +52,8 @@ export interface ListWatch {
 }
 
 const pauseMs = 100
+/** How long a list may take to come, from the revocation to the file of a worker on a busy machine. */
+const patienceMs = 180_000
 
 /** Converts a serial number that OpenSSL prints to the form that the watch uses. */
 export const plainSerial = (serial: string): string => serial.toLowerCase().replace(/^0+/, "")
@@ -94,20 +99,25 @@ export const watchLists = (sources: ReadonlyArray<ListSource>, caFile: string): 
   }
   const watching = Promise.all(sources.map(watch))
 
-  const until = async (isSo: () => boolean) => {
-    while (!isSo()) {
+  /** Waits until every one of these sources has every number. */
+  const until = async (wanted: () => ReadonlyArray<string>, from: ReadonlyArray<ListSource>) => {
+    const missing = () =>
+      wanted().flatMap((serial) =>
+        from.flatMap(({ name }) => last.get(name)?.serials.has(serial) === true ? [] : `${name} has no ${serial}`)
+      )
+    for (const end = Date.now() + patienceMs; missing().length > 0;) {
       if (wrong.length > 0) throw new Error(wrong.join("\n"))
+      if (Date.now() > end) throw new Error(`no list came: ${missing().join(", ")}`)
       await delay(pauseMs)
     }
   }
-  const hasIt = (serial: string) => ({ name }: ListSource) => last.get(name)?.serials.has(serial) === true
 
   return {
     wrong,
     verified: () => verified,
     unanswered: () => unanswered,
-    has: (serial) => until(() => sources.filter(({ isLate }) => isLate !== true).every(hasIt(serial))),
-    hasEverywhere: (serials) => until(() => serials.every((serial) => sources.every(hasIt(serial)))),
+    has: (serial) => until(() => [serial], sources.filter(({ isLate }) => isLate !== true)),
+    hasEverywhere: (serials) => until(serials, sources),
     isListed: (serial) => [...last.values()].some(({ serials }) => serials.has(serial)),
     refuses: async (certificates) => {
       const files = certificates.map((pem, at) => {
