@@ -334,6 +334,7 @@ describe("src", () => {
       "app/Serve.ts",
       "app/Stoppable.ts",
       "app/commands/ServeCommand.ts",
+      "engine/net/Mail.ts",
       "engine/net/SyslogTls.ts",
       "engine/queue/Waits.ts",
       "engine/sql/Sqlite.ts",

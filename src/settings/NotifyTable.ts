@@ -142,7 +142,10 @@ const email = Schema.Struct({
   from: text("", orEmpty(mailbox), "Sender: an address, or Name <address>. Required with email."),
   to: texts([], mailbox, "Recipients. Required with email."),
   events,
-  timeout_ms: milliseconds(5000, "Time limit of one attempt.")
+  timeout_ms: milliseconds(
+    5000,
+    "Time limit of one attempt, until the message is sent. The server then has ten minutes to accept it."
+  )
 })
 
 const common = {

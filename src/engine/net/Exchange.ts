@@ -19,6 +19,8 @@ export interface ExchangeRequest {
   readonly maxBytes: number
   /** Whether the body of a redirect (3xx) is left unread. */
   readonly skipsRedirects?: boolean
+  /** Called when the head of the answer has arrived. */
+  readonly onHead?: (head: ExchangeHead) => void
 }
 
 /** The answer as the server sent it: nothing is decompressed. */
@@ -58,7 +60,7 @@ export const exchange = (
   request: ExchangeRequest
 ): Effect.Effect<ExchangeAnswer, ExchangeBroken> =>
   Effect.callback((resume) => {
-    const { body, headers, maxBytes, method, path, skipsRedirects = false } = request
+    const { body, headers, maxBytes, method, onHead, path, skipsRedirects = false } = request
     const ask = () =>
       Http.request({
         // Without an agent, neither a pool nor the proxy variables of the environment apply.
@@ -104,6 +106,7 @@ export const exchange = (
     outgoing.once("response", (incoming) => {
       const { headers, statusCode: status = 0 } = incoming
       head = { status, headers }
+      onHead?.(head)
       const chunks: Array<Buffer> = []
       let length = 0
       const answer = () => {

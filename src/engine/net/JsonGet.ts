@@ -8,7 +8,7 @@ import { Web } from "./Web.ts"
 
 /** One GET of a JSON document from a service that the operator trusts. */
 export type JsonGetRequest =
-  & Required<Omit<WebRequest, "method" | "body" | "rootsKey">>
+  & Required<Omit<WebRequest, "method" | "body" | "rootsKey" | "withinMillis">>
   & Pick<WebRequest, "rootsKey">
 
 /** The answer. */

@@ -16,6 +16,7 @@ export interface MailServer {
   readonly security: "starttls" | "tls" | "none"
   readonly username: string
   readonly password: Redacted.Redacted<string>
+  /** How long it may take until a message was sent. */
   readonly timeoutMillis: number
 }
 
@@ -52,6 +53,15 @@ export interface Posted {
 /** For how many milliseconds a connection is kept for the next message. */
 const idleMillis = 5000
 
+/**
+ * How long a server may take to accept a message that it has received, as it may while it looks for viruses (RFC 5321
+ * section 4.5.3.2.6). If the service stopped waiting, it would send the message again, although the server may keep it.
+ */
+const acceptMillis = 600_000
+
+/** Returns how long a message may take when it has a connection. */
+export const longestMillis = (timeoutMillis: number): number => timeoutMillis + acceptMillis
+
 /** How many connections to one server there are at once. */
 const atOnce = 2
 
@@ -72,7 +82,8 @@ const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true 
     idleTimeout: idleMillis,
     connectionTimeout: timeoutMillis,
     greetingTimeout: timeoutMillis,
-    socketTimeout: timeoutMillis,
+    // A server that says nothing before it has the message is given up by `patiently`.
+    socketTimeout: longestMillis(timeoutMillis),
     dnsTimeout: timeoutMillis
   }
 }
@@ -95,13 +106,28 @@ const failureOf = (cause: unknown): MailFailed => {
   })
 }
 
+const late = (detail: string): MailFailed => new MailFailed({ detail, status: undefined, isPermanent: false })
+
 const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFailed>): Effect.Effect<A, MailFailed> =>
   Effect.timeoutOrElse(self, {
     duration: timeoutMillis,
-    orElse: () =>
-      Effect.fail(
-        new MailFailed({ detail: `not taken within ${timeoutMillis} ms`, status: undefined, isPermanent: false })
-      )
+    orElse: () => Effect.fail(late(`not taken within ${timeoutMillis} ms`))
+  })
+
+/** Limits the time until the message was sent, and then the time until the server accepts it. */
+const patiently = <A>(
+  { timeoutMillis }: MailServer,
+  self: (whenSent: () => void) => Effect.Effect<A, MailFailed>
+): Effect.Effect<A, MailFailed> =>
+  Effect.suspend(() => {
+    let isSent = false
+    const limit = Effect.gen(function*() {
+      yield* Effect.sleep(timeoutMillis)
+      if (!isSent) return yield* late(`not sent within ${timeoutMillis} ms`)
+      yield* Effect.sleep(acceptMillis)
+      return yield* late(`sent, but not accepted within ${acceptMillis / 1000} s`)
+    })
+    return Effect.raceFirst(self(() => isSent = true), limit)
   })
 
 /** Sends mail through the operator's mail server. */
@@ -119,7 +145,7 @@ export class Mail extends Context.Service<Mail, {
     Effect.gen(function*() {
       const library = yield* Effect.cached(Effect.promise(() => import("nodemailer")))
       const open = new Map<string, {
-        readonly transport: ReturnType<(typeof import("nodemailer"))["createTransport"]>
+        readonly transport: Transport
         readonly turns: FairSemaphore
       }>()
       yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach(({ transport }) => transport.close())))
@@ -139,20 +165,15 @@ export class Mail extends Context.Service<Mail, {
           const { createTransport } = yield* library
           const key = JSON.stringify({ ...server, password: Redacted.value(server.password) })
           const { transport, turns } = open.get(key) ??
-            { transport: createTransport(optionsOf(server)), turns: makeFairSemaphore(atOnce) }
+            { transport: watched(createTransport(optionsOf(server))), turns: makeFairSemaphore(atOnce) }
           open.set(key, { transport, turns })
           // The wait for a connection is not part of the time limit. Otherwise a message whose server is slow would be
           // given up after it was sent, and sent again, only because others were sent before it.
+          const patience = longestMillis(server.timeoutMillis)
           return yield* turns.takeWithin(
-            server.timeoutMillis,
-            within(server, post(transport, letter)),
-            Effect.fail(
-              new MailFailed({
-                detail: `other messages had the connections for ${server.timeoutMillis} ms`,
-                status: undefined,
-                isPermanent: false
-              })
-            )
+            patience,
+            patiently(server, (whenSent) => post(transport, letter, whenSent)),
+            Effect.fail(late(`other messages had the connections for ${patience} ms`))
           )
         })
       })
@@ -174,14 +195,32 @@ const partsOf = (mailbox: string): { readonly name: string; readonly address: st
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address }
 }
 
+type Transport = ReturnType<(typeof import("nodemailer"))["createTransport"]>
+
+/** What the service adds to the options of a message. */
+interface Watched {
+  readonly whenSent: () => void
+}
+
+/** Calls `whenSent` of each message when all of its text has gone to the connection. */
+const watched = (transport: Transport): Transport =>
+  transport.use("stream", ({ data, message }, done) => {
+    const { whenSent } = data as unknown as Watched
+    message.processFunc((input) => input.once("end", whenSent))
+    done()
+  })
+
 const post = (
-  transport: ReturnType<(typeof import("nodemailer"))["createTransport"]>,
-  { at, from, messageId, subject, text, to }: Letter
+  transport: Transport,
+  { at, from, messageId, subject, text, to }: Letter,
+  whenSent: () => void
 ): Effect.Effect<Posted, MailFailed> =>
   Effect.map(
     Effect.tryPromise({
-      try: (signal) =>
-        transport.sendMail({
+      try: (signal) => {
+        const more: Watched = { whenSent }
+        return transport.sendMail({
+          ...more,
           from: partsOf(from),
           to: to.map(partsOf),
           subject,
@@ -194,7 +233,8 @@ const post = (
           disableFileAccess: true,
           disableUrlAccess: true,
           signal
-        }),
+        })
+      },
       catch: failureOf
     }),
     ({ rejected = [], rejectedErrors = [], response }) => ({

@@ -32,6 +32,8 @@ export interface WebRequest {
   readonly anyCertificate?: boolean
   /** The highest number of bytes of the body that are read. */
   readonly maxBytes: number
+  /** How many milliseconds all of this may take. */
+  readonly withinMillis?: number
 }
 
 /** What is needed to make a connection. */
@@ -45,7 +47,7 @@ export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
   /** Whether no part of the request was sent, so that the service does not know about the request. */
   readonly unsent?: boolean
-  /** The head of the answer, if all of it arrived before the body broke off. */
+  /** The head of the answer, if all of it arrived before the body broke off or the time was over. */
   readonly head?: ExchangeHead | undefined
 }> {}
 
@@ -73,8 +75,8 @@ const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, pr
 })
 
 /**
- * Lets the head of an answer decide. If only the body is broken, such as one that follows a 204, returns the answer with
- * an empty body.
+ * Lets the head of an answer decide. If only the body is broken, such as one that follows a 204, or does not end in
+ * time, returns the answer with an empty body.
  */
 export const decidedByHead = (self: Effect.Effect<WebAnswer, WebFailed>): Effect.Effect<WebAnswer, WebFailed> =>
   Effect.catch(
@@ -84,6 +86,20 @@ export const decidedByHead = (self: Effect.Effect<WebAnswer, WebFailed>): Effect
         ? Effect.fail(error)
         : Effect.succeed({ ...error.head, body: Buffer.alloc(0), truncated: false })
   )
+
+type Send = (request: WebRequest, onHead: (head: ExchangeHead) => void) => Effect.Effect<WebAnswer, WebFailed>
+
+/** Ends a request when its time is over. */
+const inTime = (send: Send) => (request: WebRequest): Effect.Effect<WebAnswer, WebFailed> =>
+  Effect.suspend(() => {
+    let head: ExchangeHead | undefined
+    const answer = send(request, (arrived) => head = arrived)
+    const { withinMillis } = request
+    return withinMillis === undefined ? answer : Effect.timeoutOrElse(answer, {
+      duration: withinMillis,
+      orElse: () => Effect.fail(failed(`no answer within ${withinMillis} ms`, false, head))
+    })
+  })
 
 type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
 
@@ -139,8 +155,11 @@ const handshaken = (...connection: Parameters<typeof overTls>): Effect.Effect<vo
 const ask = (
   { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
   request: WebRequest,
-  userAgent: string,
-  trusted: Trusted
+  { onHead, trusted, userAgent }: {
+    readonly onHead: Parameters<Send>[1]
+    readonly trusted: Trusted
+    readonly userAgent: string
+  }
 ): Effect.Effect<WebAnswer, WebFailed> => {
   const { body, maxBytes, method, url } = request
   const isSecure = url.protocol === "https:"
@@ -158,7 +177,8 @@ const ask = (
       Host: url.host
     },
     body,
-    maxBytes
+    maxBytes,
+    onHead
   }).pipe(
     Effect.mapError(({ detail, head, isUnsendable = false }) =>
       failed(isOpen ? detail : handshakeFault(detail, request), isUnsendable || !isOpen, head)
@@ -173,8 +193,8 @@ const ask = (
 
 /**
  * Sends requests to services that the operator has chosen. Each request has a connection of its own. The connection
- * goes through a forward proxy if one is in force. Redirects are not followed, nothing is decompressed, and there is no
- * time limit.
+ * goes through a forward proxy if one is in force. Redirects are not followed, nothing is decompressed, and the only
+ * time limit is that of the request.
  */
 export class Web extends Context.Service<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
@@ -195,17 +215,18 @@ export class Web extends Context.Service<Web, {
             ).pipe(
               Effect.provideService(Resolver, resolver)
             ),
-          send: (request) =>
+          send: inTime((request, onHead) =>
             traced(
               `${request.method} ${request.url.protocol}`,
               () => ({ "server.address": request.url.hostname }),
               Effect.scoped(Effect.flatMap(
                 reached(request, proxyOf),
                 (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
-                  ask(connection, request, `acme-svc/${version}`, trusted)
+                  ask(connection, request, { onHead, trusted, userAgent: `acme-svc/${version}` })
               )).pipe(Effect.provideService(Resolver, resolver)),
               ({ status }) => ({ "http.response.status_code": status })
             )
+          )
         }
       })
     )
@@ -213,5 +234,5 @@ export class Web extends Context.Service<Web, {
   /** Opens no socket. A function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
-  ): Layer.Layer<Web> => Layer.succeed(this, { send: script, reach: () => Effect.void })
+  ): Layer.Layer<Web> => Layer.succeed(this, { send: inTime(script), reach: () => Effect.void })
 }

@@ -33,8 +33,8 @@ export const httpReceiver = (settings: Config["audit"]["http"], web: Web["Servic
     timeoutMillis: timeout_ms,
     confirms: true,
     send: (rows) =>
-      limited(Effect.gen(function*() {
-        const { token, ...target } = yield* files
+      Effect.gen(function*() {
+        const { token, ...target } = yield* limited(files)
         // The answer may repeat the request. The token is masked before the text is shortened.
         const shown = (text: string): string =>
           oneLine(token === undefined ? text : text.replaceAll(Redacted.value(token), "***")).slice(0, longestShown)
@@ -46,7 +46,8 @@ export const httpReceiver = (settings: Config["audit"]["http"], web: Web["Servic
             ...token === undefined ? {} : { authorization: `Bearer ${Redacted.value(token)}` }
           },
           body: rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
-          maxBytes: mostAnswered
+          maxBytes: mostAnswered,
+          withinMillis: timeout_ms
         }).pipe(decidedByHead, Effect.mapError(({ detail }) => new PushFailed({ detail: shown(detail) })))
         if (status >= 200 && status < 300) return
         const words = shown(body.toString("utf8"))
@@ -55,7 +56,7 @@ export const httpReceiver = (settings: Config["audit"]["http"], web: Web["Servic
           isTooLarge: status === 413,
           afterSeconds: retryAfter(headers["retry-after"], yield* currentMillis)
         })
-      })),
+      }),
     reach: limited(Effect.flatMap(files, ({ roots, url }) =>
       Effect.mapError(
         web.reach({ url, roots, rootsKey }),

@@ -6,7 +6,7 @@ import { operatorScope } from "../../domain/Notification.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { sectionText } from "../../engine/config/Section.ts"
 import { Scripts } from "../../engine/host/Scripts.ts"
-import { Mail } from "../../engine/net/Mail.ts"
+import { longestMillis, Mail } from "../../engine/net/Mail.ts"
 import { Web } from "../../engine/net/Web.ts"
 import type { Delivery, DeliveryRefused, Receipt } from "./Delivery.ts"
 import { TargetMissing } from "./Delivery.ts"
@@ -66,7 +66,8 @@ const compiled = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Sectio
 
 const timeoutOf = (section: Section, { backend, entry }: Pick<Delivery, "backend" | "entry">): number | undefined => {
   if (!routesOf(section).some((route) => route.backend === backend && route.entry === entry)) return undefined
-  return backend === "email" ? 2 * section.email.timeout_ms : section[backend][entry]?.timeout_ms
+  // A message waits for a connection as long as it may then take.
+  return backend === "email" ? 2 * longestMillis(section.email.timeout_ms) : section[backend][entry]?.timeout_ms
 }
 
 const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>, host: string) {

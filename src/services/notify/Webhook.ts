@@ -111,17 +111,14 @@ export const post = Effect.fnUntraced(function*(
     url: new URL(Redacted.value(url)),
     headers: { "content-type": "application/json", ...headersOf(entry), ...signature(entry, fields, body, now) },
     body,
-    maxBytes: mostAnswered
+    maxBytes: mostAnswered,
+    withinMillis: timeout_ms
   }).pipe(
     // A receiver that has the event must not get it again.
     decidedByHead,
     // The detail about a refused certificate quotes the names in the certificate. The receiver chooses these names, and
     // there may be many.
-    Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),
-    Effect.timeoutOrElse({
-      duration: timeout_ms,
-      orElse: () => Effect.fail(new DeliveryRefused({ detail: `no answer within ${timeout_ms} ms`, hope: "retry" }))
-    })
+    Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" }))
   )
   return yield* judged(answer, entry, now)
 })

@@ -290,32 +290,61 @@ describe("a mail", () => {
     Effect.gen(function*() {
       const hanging = yield* rawServer(() => {})
       const greeted = yield* rawServer(() => {}, { greeting: "220 here\r\n" })
-      const dropping = yield* mailServer({ onData: (stream) => void stream.once("data", () => stream.destroy()) })
+      const dropping = yield* mailServer({ socketTimeout: 100, onData: (stream) => void stream.resume() })
       const gone = yield* Effect.promise(freePort)
       for (const port of [hanging.port, greeted.port, gone]) {
         const failed = yield* refusal(section(port).replace("20000", "500"))
         assert.deepInclude({ ...failed }, { hope: "retry" }, String(port))
       }
-      const failed = yield* refusal(section(dropping.port).replace("20000", "1500"))
-      assert.deepInclude({ ...failed }, { hope: "retry" })
+      assert.deepInclude({ ...yield* refusal(section(dropping.port)) }, { hope: "retry" })
+    }))
+})
+
+/** Starts a mail server that has each message before it answers. `held` has the answer to each of them. */
+const holding = Effect.gen(function*() {
+  const held: Array<() => void> = []
+  const server = yield* mailServer({
+    onData: (stream, _, done) => {
+      stream.resume()
+      stream.on("end", () => held.push(() => done(null, "taken")))
+    }
+  })
+  const holds = (count: number) => Effect.promise(() => vi.waitFor(() => assert.lengthOf(held, count)))
+  return { held, holds, port: server.port }
+})
+
+describe("a mail that the server has received", () => {
+  it.effect("is not sent again if the server accepts it ten minutes later", () =>
+    Effect.gen(function*() {
+      const { held, holds, port } = yield* holding
+      const sent = yield* Effect.forkChild(attempt(section(port)))
+      yield* holds(1)
+      yield* TestClock.adjust("10 minutes")
+      for (const answer of held.splice(0)) answer()
+      assert.deepStrictEqual(yield* Fiber.join(sent), { answer: "250 taken" })
+    }))
+
+  it.effect("is sent again if the server does not accept it within ten minutes", () =>
+    Effect.gen(function*() {
+      const { holds, port } = yield* holding
+      const sent = yield* Effect.forkChild(refusal(section(port)))
+      yield* holds(1)
+      yield* TestClock.adjust("11 minutes")
+      assert.deepInclude({ ...yield* Fiber.join(sent) }, {
+        hope: "retry",
+        detail: "sent, but not accepted within 600 s"
+      })
     }))
 })
 
 describe("several mails at once", () => {
   it.effect("have the whole time limit each, because the wait for a connection is not part of it", () =>
     Effect.gen(function*() {
-      const held: Array<() => void> = []
-      const server = yield* mailServer({
-        onData: (stream, _, done) => {
-          stream.resume()
-          stream.on("end", () => held.push(() => done(null, "taken")))
-        }
-      })
-      const holds = (count: number) => Effect.promise(() => vi.waitFor(() => assert.lengthOf(held, count)))
+      const { held, holds, port } = yield* holding
       const three = yield* Effect.forkChild(
         Effect.provide(
           Effect.all([1, 2, 3].map(() => deliver("email", "-", issued())), { concurrency: "unbounded" }),
-          deliveries(section(server.port))
+          deliveries(section(port))
         )
       )
       yield* holds(2)

@@ -131,6 +131,15 @@ describe("a webhook", () => {
       })
     }))
 
+  it.live("is not sent again if the receiver accepts it with a body that does not end in time", () =>
+    Effect.gen(function*() {
+      const { port } = yield* rawServer((socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\no"))
+      assert.deepInclude(yield* attempt(chat(port, "").replace("20000", "300")), {
+        _tag: "Success",
+        success: { answer: "answered 200", status: 200 }
+      })
+    }))
+
   it.live("is given up if the receiver refuses it with a body that is cut off", () =>
     Effect.gen(function*() {
       const { port } = yield* rawServer((socket) => void socket.end("HTTP/1.1 410 Gone\r\nContent-Length: 9\r\n\r\nno"))

@@ -59,8 +59,8 @@ const isGone = ({ _tag, status }: UpstreamFailed): boolean =>
     : [404, 405, 410].includes(status) || (status >= 300 && status <= 399)
 
 /**
- * If the body of an answer to newOrder or newAccount was cut off, treats it as empty. The URL of the new order or
- * account is in the headers, and everything else can be read again from that URL.
+ * If the body of an answer to newOrder or newAccount was cut off or did not end in time, treats it as empty. The URL of
+ * the new order or account is in the headers, and everything else can be read again from that URL.
  */
 const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAnswer, WebFailed> => {
   const { head } = error
@@ -135,18 +135,12 @@ export const make = (
               )
             ))
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
-        const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
+        const limits = { maxBytes: maxAnswerBytes, withinMillis: answerMillis }
+        const answer = yield* web.send({ method, url: new URL(url), headers, body, ...limits }).pipe(
           Effect.catch((error) => locatedIn(operation, error)),
           Effect.mapError(({ detail, unsent = false }) =>
             new UpstreamUnavailable({ detail, status: undefined, unsent })
           ),
-          Effect.timeoutOrElse({
-            duration: answerMillis,
-            orElse: () =>
-              Effect.fail(
-                new UpstreamUnavailable({ detail: `no answer within ${answerMillis} ms`, status: undefined })
-              )
-          }),
           Effect.tapError(({ unsent }) => counted(unsent === true ? "unreachable" : "unanswered"))
         )
         yield* counted(resultOf(answer))
