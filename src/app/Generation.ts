@@ -165,6 +165,7 @@ const scraping = Effect.fnUntraced(function*(
     isDegraded: (profile) => states.of(profile) !== undefined,
     kinds: jobKinds,
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name),
+    issuers: new Set([...bySection.values()].flat().map(({ issuer }) => issuer.id)),
     receivers: receiversOf(config.audit),
     notifies: [...sectionsOf(config).values()].some(({ enabled }) => enabled.length > 0)
   })

@@ -18,12 +18,12 @@ import { find as findCheck } from "../../store/ChainChecks.ts"
 import { timeAfter } from "../../store/ChainedRows.ts"
 import { head as chainHead } from "../../store/ChainLinks.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
-import * as crls from "../../store/revocation/Crls.ts"
 import type { Lag } from "./AuditReceiverRecords.ts"
 import { lag } from "./AuditReceiverRecords.ts"
 import { brief } from "./BriefReading.ts"
 import { countsOf } from "./CampaignRecords.ts"
 import { countOpen } from "./ExpiringRecords.ts"
+import { make as neededLists } from "./NeededLists.ts"
 
 const keptMillis = 10_000
 /**
@@ -82,11 +82,14 @@ const expiring = (profiles: ReadonlyArray<string>): Sampling =>
     return found
   })
 
-const nextUpdates: Sampling = Effect.gen(function*() {
-  const now = yield* currentSeconds
-  const rows = yield* crls.heads
-  return rows.map(({ issuer, nextUpdate }) => ({ labels: { issuer }, value: nextUpdate - now }))
-})
+const nextUpdates = (issuers: ReadonlySet<string>): Sampling => {
+  const needed = neededLists(issuers)
+  return Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows = yield* needed
+    return rows.map(({ issuer, nextUpdate }) => ({ labels: { issuer }, value: nextUpdate - now }))
+  })
+}
 
 const undelivered: Sampling = Effect.gen(function*() {
   const now = yield* currentSeconds
@@ -178,6 +181,8 @@ const lagOf = (
 export const make = (known: {
   readonly kinds: ReadonlyArray<JobKind>
   readonly profiles: ReadonlyArray<string>
+  /** The ids of the CAs of the profiles. */
+  readonly issuers: ReadonlySet<string>
   /** Returns whether no worker can sign for a profile. */
   readonly isDegraded: (profile: string) => boolean
   /** The receivers of the audit trail. */
@@ -202,7 +207,7 @@ export const make = (known: {
       acme_svc_audit_push_lag_seconds: lagOf(known.receivers, ({ seconds }) => seconds),
       acme_svc_campaign_certificates: campaigned,
       acme_svc_certificates_expiring: expiring(known.profiles),
-      acme_svc_crl_next_update_seconds: nextUpdates,
+      acme_svc_crl_next_update_seconds: nextUpdates(known.issuers),
       acme_svc_profile_degraded: Effect.sync(() =>
         known.profiles.map((profile) => ({ labels: { profile }, value: known.isDegraded(profile) ? 1 : 0 }))
       ),

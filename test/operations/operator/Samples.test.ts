@@ -16,7 +16,8 @@ const known = {
   receivers: [],
   notifies: true,
   kinds: ["signer_issue", "nonce_sweep"],
-  profiles: ["default", "other"]
+  profiles: ["default", "other"],
+  issuers: new Set<string>()
 } as const
 
 describe.each(databases)("samples of the database on $name", (backend) => {
