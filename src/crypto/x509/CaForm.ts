@@ -1,4 +1,5 @@
 import * as Result from "effect/Result"
+import { X509Certificate } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import type { Certificate } from "./Certificate.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
@@ -69,3 +70,15 @@ export const basicConstraintsOf = ({ extensions }: Pick<Certificate, "extensions
     () => ({ isCa: false, pathLength: undefined })
   )
 }
+
+const anyPurpose = "2.5.29.37.0"
+
+/**
+ * Returns the first of these CA certificates (DER) that does not permit a purpose, which is an OID. An extendedKeyUsage
+ * of a CA limits what is below it. RFC 5280 section 4.2.1.12 does not say this, but OpenSSL, Go and browsers do it.
+ */
+export const forbidding = (certificates: ReadonlyArray<Uint8Array>, purpose: string): Uint8Array | undefined =>
+  certificates.find((der) => {
+    const { keyUsage: permitted } = new X509Certificate(der)
+    return permitted !== undefined && !permitted.includes(purpose) && !permitted.includes(anyPurpose)
+  })

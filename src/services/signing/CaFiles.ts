@@ -6,11 +6,12 @@ import { sha256 } from "../../crypto/Digest.ts"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { CaSubject } from "../../crypto/x509/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../../crypto/x509/CaCertificate.ts"
-import { caFlaws } from "../../crypto/x509/CaForm.ts"
+import { caFlaws, forbidding } from "../../crypto/x509/CaForm.ts"
 import type { CaKey } from "../../crypto/x509/CaKey.ts"
 import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { datesFault, loadCa, readCaKey } from "../../crypto/x509/CaMaterial.ts"
 import { encryptionOctets } from "../../crypto/x509/EncryptedKey.ts"
+import { purposeWord } from "../../crypto/x509/KeyPurpose.ts"
 import { serialFrom } from "../../crypto/x509/Leaf.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
 import { emit } from "../../domain/words/Log.ts"
@@ -159,6 +160,23 @@ export const adviseOnFlaws = (cert_path: string, { certificates, issuerId: issue
     (flaw) => emit("local_ca_incomplete", { issuer, path: cert_path, ...flaw }),
     { discard: true }
   )
+
+/**
+ * Returns a function that gets the purposes of each leaf (OIDs). For each purpose that a certificate of the CA does not
+ * permit, so that verifiers refuse the leaf, it warns once.
+ */
+export const purposeAdvice = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) => {
+  const known = new Set<string>()
+  return (purposes: ReadonlyArray<string>): Effect.Effect<void> =>
+    Effect.forEach(purposes.filter((one) => !known.has(one)), (purpose) => {
+      known.add(purpose)
+      const der = forbidding(certificates, purpose)
+      const reason = `${purposeWord(purpose)}_not_permitted`
+      return der === undefined
+        ? Effect.void
+        : emit("local_ca_incomplete", { issuer, path: cert_path, sha256: sha256(der), reason })
+    }, { discard: true })
+}
 
 const unwritten = (error: FileUnusable, mayPass: boolean) =>
   new CaFilesUnusable({

@@ -12,7 +12,7 @@ import { emit } from "../../domain/words/Log.ts"
 import type { Web } from "../../engine/net/Web.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { SigningCa } from "./CaFiles.ts"
-import { CaFilesUnusable, endedText, loadForSigning, sectionOf } from "./CaFiles.ts"
+import { CaFilesUnusable, endedText, loadForSigning, purposeAdvice, sectionOf } from "./CaFiles.ts"
 import type { OneCaSettings } from "./ConfiguredCas.ts"
 import { urlsOf } from "./ConfiguredCas.ts"
 import { chainsFor, readCrosses } from "./CrossCertificates.ts"
@@ -33,6 +33,15 @@ export interface SigningIssuer {
   readonly trouble: Effect.Effect<string | undefined>
   readonly crl: CrlIssuer
 }
+
+/** Reads the cross certificates of a CA, and warns about those that cannot be used. */
+const usableCrosses = (settings: OneCaSettings, ca: CaMaterial) =>
+  Effect.tap(readCrosses(settings, ca), ({ faults }) =>
+    Effect.forEach(
+      faults,
+      (error) => emit("local_ca_cross_certificate_unusable", { issuer: ca.issuerId, error }),
+      { discard: true }
+    ))
 
 /**
  * Makes the signer of one CA whose files exist. The parts of a leaf that depend only on the issuer are encoded once.
@@ -62,13 +71,8 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
     let isExpiryTold = end < now + settings.leaf_validity_days * daySeconds
     if (isExpiryTold) yield* expiring
 
-    const crosses = yield* readCrosses(settings, ca)
-    yield* Effect.forEach(
-      crosses.faults,
-      (error) => emit("local_ca_cross_certificate_unusable", { issuer: ca.issuerId, error }),
-      { discard: true }
-    )
-
+    const crosses = yield* usableCrosses(settings, ca)
+    const adviseOn = purposeAdvice(settings.cert_path, ca)
     const issued = IssuedCrl.make(settings.crl_path, ca.publicKey)
     const trouble = Effect.gen(function*() {
       const fault = datesFault(ca, yield* currentSeconds)
@@ -126,6 +130,7 @@ export const make = (settings: OneCaSettings): Effect.Effect<SigningIssuer, CaFi
         yield* emit("local_ca_lint_failed", { order_id: orderId, check })
         return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
       }
+      yield* adviseOn(kind.content.usages)
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
       // A client may request a certificate whose validity begins later. In that case, it is correct that the leaf is
       // not valid yet.

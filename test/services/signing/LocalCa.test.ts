@@ -167,6 +167,52 @@ describe("a leaf", () => {
     }))
 })
 
+describe("a leaf for a purpose that the CA does not permit", () => {
+  const kind = (...purposes: ReadonlyArray<string>) =>
+    kindOf(`[profiles.p]\ncertificates.kinds.default.usages = ${JSON.stringify(purposes)}`)
+  const limited = (...oids: ReadonlyArray<string>) => ext("2.5.29.37", seq(...oids.map((one) => oid(one))))
+
+  test("is reported when the CA first signs for that purpose, and OpenSSL refuses it", (settings) =>
+    Effect.gen(function*() {
+      const root = foreignCa({ name: "Root" })
+      const ca = foreignCa({ name: "Servers alone", issuer: root, more: [limited("1.3.6.1.5.5.7.3.1")] })
+      supply(settings, ca, root.certificatePem)
+      const { issue } = yield* LocalCa.make(settings)
+      const told = () =>
+        records.flatMap(({ event, fields }) => event === "local_ca_incomplete" ? [fields["reason"]] : [])
+      yield* issue(issueRequest(names, { kind: kind("server_auth") }))
+      assert.deepStrictEqual(told(), [])
+      const issued = yield* issue(issueRequest(names, { kind: kind("server_auth", "client_auth") }))
+      yield* issue(issueRequest(names, { kind: kind("client_auth") }))
+      assert.deepStrictEqual(told(), ["client_auth_not_permitted"])
+      const sha256 = new X509Certificate(ca.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
+      assert.include(records.find(({ event }) => event === "local_ca_incomplete")?.fields, { sha256 })
+      const [leaf, issuer, anchor] = ["leaf", "issuer", "root"].map((name) =>
+        join(settings.cert_path, `../${name}.pem`)
+      )
+      writeFileSync(leaf ?? "", leafOf(issued).toString())
+      writeFileSync(issuer ?? "", ca.certificatePem)
+      writeFileSync(anchor ?? "", root.certificatePem)
+      const verify = (purpose: string) =>
+        openssl([
+          ...`verify -no-CApath -attime ${madeAt} -purpose ${purpose} -CAfile`.split(" "),
+          anchor ?? "",
+          "-untrusted",
+          issuer ?? "",
+          leaf ?? ""
+        ]).toString()
+      assert.include(verify("sslserver"), "OK")
+      assert.throws(() => verify("sslclient"), /unsuitable certificate purpose|invalid CA certificate|unsupported/)
+    }))
+
+  test("is not reported if the CA permits every purpose", (settings) =>
+    Effect.gen(function*() {
+      supply(settings, foreignCa({ name: "Any", more: [limited("2.5.29.37.0")] }))
+      yield* (yield* LocalCa.make(settings)).issue(issueRequest(names, { kind: kind("client_auth") }))
+      assert.notInclude(eventsOf(records), "local_ca_incomplete")
+    }))
+})
+
 describe("the subject of a leaf", () => {
   const kinds = (more: string) => kindOf(`[profiles.p]\n${more}`)
   const subjectOf = (settings: LocalCaSettings, kind: IssueRequest["kind"], of: ReadonlyArray<string>, csr?: Csr) =>
