@@ -84,7 +84,8 @@ const layHangingSigner = (scene: Scene) => {
     mend: () => rmSync(at("hang")),
     /** Ends the hanging program, as an operator would. */
     kill: () => process.kill(Number(readFileSync(at("pid"), "utf8")), "SIGKILL"),
-    isHanging: () => existsSync(at("pid"))
+    // The file is empty for a moment, and 0 would be all processes of this group.
+    isHanging: () => existsSync(at("pid")) && readFileSync(at("pid"), "utf8") !== ""
   }
 }
 

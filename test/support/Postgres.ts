@@ -185,6 +185,8 @@ interface Running {
   readonly exited: Promise<void>
 }
 
+const isReady = /database system is ready to accept (?:read[- ]only )?connections/
+
 const launch = (command: string, parameters: ReadonlyArray<string>, as: Credentials): Promise<Running> =>
   new Promise((resolve, reject) => {
     const child = spawn("sh", ["-c", supervisor, "sh", command, ...parameters], {
@@ -201,15 +203,18 @@ const launch = (command: string, parameters: ReadonlyArray<string>, as: Credenti
         done()
       })
     )
+    // The two pipes may be read in any order. A process id of 0 would later send signals to all processes of this group.
+    const begin = () => {
+      if (pid > 0 && isReady.test(said)) resolve({ pid, supervisor: child, exited })
+    }
     child.stdin.on("error", () => undefined)
     child.stdout.on("data", (chunk: Buffer) => {
       pid ||= Number.parseInt(chunk.toString(), 10)
+      begin()
     })
     child.stderr.on("data", (chunk: Buffer) => {
       said = (said + chunk.toString()).slice(-8000)
-      if (/database system is ready to accept (?:read[- ]only )?connections/.test(said)) {
-        resolve({ pid, supervisor: child, exited })
-      }
+      begin()
     })
     child.once("error", reject)
     child.once(
