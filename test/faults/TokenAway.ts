@@ -29,6 +29,18 @@ const moduleOf = async ({ site: { acme } }: Stage): Promise<number> => {
   }
 }
 
+/**
+ * Waits until a signature hangs: an order has been finalized, and has no certificate for two seconds. The service ends
+ * the module of such a signature. A module that is stopped without one would outlive the service.
+ */
+const hanging = async ({ load: { ledger } }: Stage): Promise<void> => {
+  for (let isSo = false; !isSo;) {
+    const waiting = ledger.orders.filter(({ chain, isFinalized }) => isFinalized && chain === undefined)
+    await delay(2000)
+    isSo = waiting.some(({ chain }) => chain === undefined)
+  }
+}
+
 /** Waits until clients have got further certificates. */
 const issued = ({ load, means: { clients } }: Stage): Promise<void> =>
   load.beside(load.ledger.acknowledged.more(10 * clients))
@@ -57,7 +69,7 @@ const ways: ReadonlyArray<readonly [name: string, (stage: Stage, token: TokenPla
   ["hangs while the service ends", async (stage) => {
     const { load, site: { acme } } = stage
     process.kill(await moduleOf(stage), "SIGSTOP")
-    await load.answers.more(stage.means.clients)
+    await load.beside(hanging(stage))
     const begun = performance.now()
     await acme.stop()
     const millis = performance.now() - begun
