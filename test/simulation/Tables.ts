@@ -43,7 +43,7 @@ export const queries = {
   orders: `SELECT ${id("id")} AS id, ${
     id("account_id")
   } AS account, status, identifiers, coalesce(kind, 'default') AS kind, cert_serial, cert_not_after, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
-    error IS NOT NULL AS has_error, coalesce(error LIKE '%was withdrawn before%', 0) AS is_withdrawn FROM orders`,
+    error IS NOT NULL AS has_error, coalesce(error LIKE '%:unauthorized"%', 0) AS is_withdrawn FROM orders`,
   // A validation that is given up is a failure of the service, about which no notification is sent.
   challenges: `SELECT ${id("id")} AS id, token, status,
     status = 'invalid' AND error NOT LIKE '%:serverInternal%' AS is_refused FROM challenges`,
