@@ -194,9 +194,10 @@ const failOver = async (
       await listedSoon(load, lists, 2)
     }
     await load.finish()
-    // A revocation that a process reports as lost stays lost unless it was listed. All others get onto every list.
+    // After an asynchronous failover, a revocation that a process reports as lost stays lost unless it was listed. All
+    // others get onto every list.
     const listed = () => {
-      const lost = revocationsNamedIn(site)
+      const lost = isAsynchronous ? revocationsNamedIn(site) : new Set<string>()
       return revoked(load).filter((entry) => lists.isListed(serialOf(entry)) || !lost.has(serialOf(entry)))
     }
     await lists.hasEverywhere(() => listed().map(serialOf))
