@@ -185,7 +185,7 @@ interface Running {
   readonly exited: Promise<void>
 }
 
-const isReady = /database system is ready to accept (?:read[- ]only )?connections/
+const readyLine = /database system is ready to accept (?:read[- ]only )?connections/
 
 const launch = (command: string, parameters: ReadonlyArray<string>, as: Credentials): Promise<Running> =>
   new Promise((resolve, reject) => {
@@ -205,7 +205,7 @@ const launch = (command: string, parameters: ReadonlyArray<string>, as: Credenti
     )
     // The two pipes may be read in any order. A process id of 0 would later send signals to all processes of this group.
     const begin = () => {
-      if (pid > 0 && isReady.test(said)) resolve({ pid, supervisor: child, exited })
+      if (pid > 0 && readyLine.test(said)) resolve({ pid, supervisor: child, exited })
     }
     child.stdin.on("error", () => undefined)
     child.stdout.on("data", (chunk: Buffer) => {

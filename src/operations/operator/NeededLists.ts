@@ -8,8 +8,8 @@ import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 
 /*
- * Which of the stored revocation lists somebody may need. A CA whose life is over leaves its list behind, and nobody
- * signs that list again.
+ * Finds the stored revocation lists that somebody may need. The list of a CA that has ended stays in the database, and
+ * nobody signs it again.
  */
 
 /**

@@ -162,8 +162,8 @@ export const adviseOnFlaws = (cert_path: string, { certificates, issuerId: issue
   )
 
 /**
- * Returns a function that gets the purposes of each leaf (OIDs). For each purpose that a certificate of the CA does not
- * permit, so that verifiers refuse the leaf, it warns once.
+ * Returns a function that takes the purposes (OIDs) of a leaf. The function warns once about each purpose that a
+ * certificate of the CA does not permit. Verifiers refuse a leaf for that purpose.
  */
 export const purposeAdvice = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) => {
   const known = new Set<string>()
