@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
-import { X509Certificate } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import type { Certificate } from "./Certificate.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
+import { readPurposes } from "./RequestedExtensions.ts"
 
 /**
  * Finds what a CA certificate has or lacks against RFC 5280. Some verifiers accept such a CA, and others refuse every
@@ -74,11 +74,21 @@ export const basicConstraintsOf = ({ extensions }: Pick<Certificate, "extensions
 const anyPurpose = "2.5.29.37.0"
 
 /**
+ * Returns the purposes (OIDs) in the extendedKeyUsage of a certificate, or none if it cannot be read. The getter of the
+ * runtime is not used, because an extension that it cannot read makes the next operation of OpenSSL fail.
+ */
+const permittedBy = (der: Uint8Array): ReadonlyArray<string> | undefined => {
+  const read = readCertificate(der)
+  const usage = Result.isSuccess(read) ? read.success.extensions.find(({ oid }) => oid === "2.5.29.37") : undefined
+  return usage && Result.getOrElse(decode(usage.value, readPurposes), () => [])
+}
+
+/**
  * Returns the first of these CA certificates (DER) that does not permit a purpose, which is an OID. An extendedKeyUsage
  * of a CA limits what is below it. RFC 5280 section 4.2.1.12 does not say this, but OpenSSL, Go and browsers do it.
  */
 export const forbidding = (certificates: ReadonlyArray<Uint8Array>, purpose: string): Uint8Array | undefined =>
   certificates.find((der) => {
-    const { keyUsage: permitted } = new X509Certificate(der)
+    const permitted = permittedBy(der)
     return permitted !== undefined && !permitted.includes(purpose) && !permitted.includes(anyPurpose)
   })

@@ -26,7 +26,8 @@ const mostNamed = 10
 
 const EXTENDED_KEY_USAGE = "2.5.29.37"
 
-const readPurposes = (reader: DerReader): ReadonlyArray<string> => {
+/** Reads the content of an extendedKeyUsage: its OIDs, each once (RFC 5280 section 4.2.1.12). */
+export const readPurposes = (reader: DerReader): ReadonlyArray<string> => {
   const found = new Set<string>()
   const list = reader.enter(Tag.sequence)
   while (list.more) found.add(list.oid())

@@ -205,6 +205,14 @@ describe("a leaf for a purpose that the CA does not permit", () => {
       assert.throws(() => verify("sslclient"), /unsuitable certificate purpose|invalid CA certificate|unsupported/)
     }))
 
+  test("is issued and reported if the extendedKeyUsage of the CA cannot be read", (settings) =>
+    Effect.gen(function*() {
+      supply(settings, foreignCa({ name: "Damaged", more: [ext("2.5.29.37", Buffer.of(1))] }))
+      yield* (yield* LocalCa.make(settings)).issue(issueRequest(names))
+      const told = records.find(({ event }) => event === "local_ca_incomplete")
+      assert.include(told?.fields, { reason: "server_auth_not_permitted" })
+    }))
+
   test("is not reported if the CA permits every purpose", (settings) =>
     Effect.gen(function*() {
       supply(settings, foreignCa({ name: "Any", more: [limited("2.5.29.37.0")] }))
