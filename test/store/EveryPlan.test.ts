@@ -129,7 +129,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     bound: "those under way",
     names:
       /^(account_relayed|challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|order_processing_wait|job_reclaim|job_running|job_undelivered)$/,
-    steps: /challenges_processing|status ?=|orders_account_id_pending/
+    steps: /challenges_processing|status ?=|jobs_live \(kind=\?\)|orders_account_id_pending/
   },
   {
     bound: "one row for each of few values",
@@ -411,9 +411,9 @@ describe.each(databases)("every plan on $name", (backend) => {
         const [name, conditions, index] of [
           ["account_live_certificates", /./, "orders_account_live"],
           ["audit_of_request", /./, "audit_log_request_id"],
-          ["job_page", / WHERE j\.dedup_key IN /, "jobs_dedup_key"],
+          ["job_page", /j\.dedup_key (?:IN|= ANY)/, "jobs_kind_dedup_key"],
           ["job_page", / WHERE 1 = 1 /, backend.dialect === "postgres" ? "jobs_pkey" : "sqlite_autoindex_jobs_1"],
-          ["job_count", / WHERE j\.dedup_key IN /, "jobs_dedup_key"]
+          ["job_count", /j\.dedup_key (?:IN|= ANY)/, "jobs_kind_dedup_key"]
         ] as const
       ) {
         const plans = yield* stepsOf(name, conditions)

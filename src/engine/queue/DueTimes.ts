@@ -46,8 +46,10 @@ const bringForwardStatement = statement({
   row: { id },
   sql: ({ aside, at, each }) =>
     `UPDATE jobs SET run_at = :now, updated_at = :now WHERE id IN (
-       SELECT id FROM jobs WHERE ${aside("status")} IN ('ready') AND run_at > :now AND dedup_key = '${periodicKey}'
-         AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})) AND ${aside("status")} = 'ready' RETURNING id`
+       SELECT id FROM jobs WHERE kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+         AND dedup_key = '${periodicKey}' AND ${aside("status")} = 'ready' AND ${aside("run_at")} > :now) AND ${
+      aside("status")
+    } = 'ready' RETURNING id`
 })
 
 const lookAgainStatement = statement({

@@ -142,7 +142,7 @@ const lastErrorStatement = statement({
   params: { kind: text(), dedupKey: text() },
   row: ended,
   sql: ({ checked }) =>
-    `SELECT ${select(ended)} FROM jobs WHERE dedup_key = :dedupKey AND ${checked("kind")} = :kind
+    `SELECT ${select(ended)} FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey
        AND ${checked("status")} IN ('failed', 'cancelled')
      ORDER BY updated_at DESC, created_at DESC LIMIT 1`
 })
