@@ -6,6 +6,7 @@ import type { OrderIdentifier } from "../../domain/Order.ts"
 import { int, name, nullable, packedUuid, rows, text } from "../../engine/sql/Column.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { Database, transaction } from "../../engine/sql/Database.ts"
+import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
@@ -65,8 +66,9 @@ const orderParams = {
 }
 
 // The account may have been deactivated or blocked since the request was accepted. If the account is being deleted at
-// this moment, the lock on PostgreSQL waits until the deletion ends.
-const insertOrder = ({ checked, dialect, typed }: Fragments) =>
+// this moment, the lock on PostgreSQL waits until the deletion ends. Only an order that replaces a certificate can be in
+// conflict with another order, and for an insert with ON CONFLICT PostgreSQL writes one record more to the WAL.
+const insertOrder = ({ checked, dialect, typed }: Fragments, isReplacing: boolean) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
      expires_at, kind, created_ip, created_ptr)
    SELECT ${typed(":id", "uuid")}, :profile, c.id, :status, :identifiers, ${typed(":notBefore", "bigint")},
@@ -75,8 +77,11 @@ const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   }, :kind, :ip,
      :ptr
    FROM accounts c WHERE c.id = :accountId AND ${checked("c.profile")} = :profile AND c.status = 'valid'
-     AND c.blocked_at IS NULL${dialect === "postgres" ? " FOR KEY SHARE" : ""}
-   ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
+     AND c.blocked_at IS NULL${dialect === "postgres" ? " FOR KEY SHARE" : ""} ${
+    isReplacing
+      ? "ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING "
+      : ""
+  }RETURNING id`
 
 /**
  * How the inserts of the other tables refer to the id of the order. `before` is the SQL that precedes the rows of the
@@ -103,28 +108,30 @@ const insertChallenges = ({ at, each, typed }: Fragments, { before }: Inserted) 
 
 const id = { id: orderColumns.id }
 
-const together = statement({
-  name: "order_create",
-  params: { ...orderParams, names: rows, authorizations: rows, challenges: rows },
-  row: id,
-  only: "postgres",
-  sql: (f) => {
-    const inserted = { id: "inserted.id", before: "inserted, " }
-    return `WITH inserted AS (${insertOrder(f)}), names AS (${insertNames(f, inserted)}),
+const together = perFilters(["replaces"], (used) =>
+  statement({
+    name: "order_create",
+    params: { ...orderParams, names: rows, authorizations: rows, challenges: rows },
+    row: id,
+    only: "postgres",
+    sql: (f) => {
+      const inserted = { id: "inserted.id", before: "inserted, " }
+      return `WITH inserted AS (${insertOrder(f, used.length > 0)}), names AS (${insertNames(f, inserted)}),
        authorized AS (${insertAuthorizations(f, inserted)}), offered AS (${insertChallenges(f, inserted)})
      SELECT id FROM inserted`
-  }
-})
+    }
+  }))
 
 const given = { id: ":id", before: "" }
 
-const orderStatement = statement({
-  name: "order_insert",
-  params: orderParams,
-  row: id,
-  only: "sqlite",
-  sql: insertOrder
-})
+const orderStatement = perFilters(["replaces"], (used) =>
+  statement({
+    name: "order_insert",
+    params: orderParams,
+    row: id,
+    only: "sqlite",
+    sql: (f) => insertOrder(f, used.length > 0)
+  }))
 
 const namesStatement = statement({
   name: "order_identifiers_insert",
@@ -167,12 +174,12 @@ export const create = (
     ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
   }
   const oneByOne = Effect.gen(function*() {
-    const inserted = yield* first(orderStatement, values)
+    const inserted = yield* first(orderStatement(order), values)
     if (inserted === undefined) return undefined
     yield* run(namesStatement, values)
     yield* run(authorizationsStatement, values)
     if (values.challenges.length > 0) yield* run(challengesStatement, values)
     return inserted
   })
-  return Database.use(({ dialect }) => dialect === "postgres" ? first(together, values) : transaction(oneByOne))
+  return Database.use(({ dialect }) => dialect === "postgres" ? first(together(order), values) : transaction(oneByOne))
 }
