@@ -47,7 +47,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
 GRANT SELECT, INSERT ON revocations, burnt_keys, compromised_issuers TO acme_admin;
 GRANT SELECT, INSERT, UPDATE ON campaigns TO acme_admin;
 GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates, audit_chain,
-  audit_chain_checks, audit_receivers, campaign_certificates, campaign_samples TO acme_admin;
+  audit_chain_checks, audit_receivers, campaign_certificates, campaign_samples, alternate_chains TO acme_admin;
 
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
 GRANT SELECT, INSERT, UPDATE, DELETE ON

@@ -38,7 +38,7 @@ const ofRole: { readonly [R in Role]: Grants } = {
     [
       "SELECT",
       "expiry_digests expiry_reminders reminded_addresses orphaned_certificates audit_chain audit_chain_checks " +
-      "audit_receivers campaign_certificates campaign_samples"
+      "audit_receivers campaign_certificates campaign_samples alternate_chains"
     ]
   ],
   worker: [

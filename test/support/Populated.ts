@@ -100,7 +100,9 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       restricted: "1",
       validity_bound: "3600",
       alternate_chains: `["${"ab".repeat(32)}"]`,
-      renews_at: "7200"
+      renews_at: "7200",
+      leaf: "3001",
+      issuers: "ab"
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),

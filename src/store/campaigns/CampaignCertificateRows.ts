@@ -3,8 +3,10 @@ import type { CampaignState, Departure } from "../../domain/Campaign.ts"
 import type { AccountId, CampaignId, OrderId } from "../../domain/Id.ts"
 import { bytes, int, name, nullable, packedUuid, rows, text, texts, uuid, uuidBytes } from "../../engine/sql/Column.ts"
 import { all, first, lenient, partitioned, run } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn } from "../Columns.ts"
+import { chain, chainOf } from "../orders/StoredChain.ts"
 
 /*
  * The certificates of campaigns (docs/contribute/decisions/campaigns.md). A row is open until its certificate leaves
@@ -16,7 +18,7 @@ const orderId = uuid<OrderId>()
 const ofCampaign = { id: campaignId }
 
 // The condition on the account comes from the primary key, so each order reads one account.
-const walkOf = (certificate: "NULL" | "o.certificate") =>
+const walkOf = (certificate: (f: Fragments) => string) =>
   statement({
     name: "campaign_walk",
     params: { now: int, after: orderId, limit: int },
@@ -30,19 +32,19 @@ const walkOf = (certificate: "NULL" | "o.certificate") =>
       serial: nullable(name()),
       pubkey: nullable(bytes),
       createdAt: int,
-      certificate: nullable(text())
+      certificate: nullable(chain)
     },
-    sql: () =>
+    sql: (f) =>
       `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", a.eab_kid AS "kid", o.kind AS "kind",
          o.identifiers AS "identifiers", o.cert_serial AS "serial", o.cert_pubkey AS "pubkey",
-         o.created_at AS "createdAt", ${certificate} AS "certificate"
+         o.created_at AS "createdAt", ${certificate(f)} AS "certificate"
        FROM orders o JOIN accounts a ON a.id = o.account_id
        WHERE o.id > :after AND o.certificate IS NOT NULL AND o.revoked_at IS NULL
          AND (o.cert_not_after IS NULL OR o.cert_not_after > :now)
        ORDER BY o.id LIMIT :limit`
   })
-const walkStatement = walkOf("NULL")
-const walkWithChainStatement = walkOf("o.certificate")
+const walkStatement = walkOf(() => "NULL")
+const walkWithChainStatement = walkOf((f) => chainOf("o.", f))
 
 const insertStatement = statement({
   name: "campaign_match",
@@ -122,14 +124,14 @@ const revocablePageStatement = statement({
     accountId: uuid<AccountId>(),
     profile: name(),
     identifiers: identifiersColumn,
-    certificate: nullable(text()),
+    certificate: nullable(chain),
     serial: nullable(name()),
     certPubkey: nullable(bytes),
     revokedAt: nullable(int)
   },
-  sql: () =>
+  sql: (f) =>
     `SELECT o.id AS "orderId", o.account_id AS "accountId", o.profile AS "profile", o.identifiers AS "identifiers",
-       o.certificate AS "certificate", o.cert_serial AS "serial", o.cert_pubkey AS "certPubkey",
+       ${chainOf("o.", f)} AS "certificate", o.cert_serial AS "serial", o.cert_pubkey AS "certPubkey",
        o.revoked_at AS "revokedAt"
      FROM (SELECT order_id FROM campaign_certificates
          WHERE campaign_id = :id AND left_at IS NULL AND order_id > :after ORDER BY order_id LIMIT :limit) c

@@ -2,20 +2,23 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { bytes, int, name, nullable, rows, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { all, first } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn } from "../Columns.ts"
+import { chain, chainOf } from "./StoredChain.ts"
 
 const issued = {
   orderId: uuid<OrderId>(),
   accountId: uuid<AccountId>(),
   identifiers: identifiersColumn,
-  certificate: text(),
+  certificate: chain,
   certPubkey: nullable(bytes),
   revokedAt: nullable(int)
 }
 
-const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers AS "identifiers",
-       certificate AS "certificate", cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"`
+const issuedColumns = (f: Fragments) =>
+  `id AS "orderId", account_id AS "accountId", identifiers AS "identifiers",
+       ${chainOf("", f)} AS "certificate", cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"`
 
 const bySerialStatement = statement({
   name: "certificate_by_serial",
@@ -28,8 +31,10 @@ const bySerialStatement = statement({
     renewsAt: nullable(int),
     campaigns: int
   },
-  sql: () =>
-    `SELECT ${issuedColumns}, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl",
+  sql: (f) =>
+    `SELECT ${
+      issuedColumns(f)
+    }, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl",
        renews_at AS "renewsAt",
        (SELECT count(*) FROM campaign_certificates c WHERE c.order_id = orders.id AND c.left_at IS NULL) AS "campaigns"
      FROM orders LEFT JOIN upstream_orders ON order_id = id
@@ -39,11 +44,11 @@ const bySerialStatement = statement({
 const certificateStatement = statement({
   name: "order_certificate",
   params: { id: uuid<OrderId>(), profile: name(), accountId: uuid<AccountId>() },
-  row: { certificate: text(), alternates: nullable(texts) },
-  sql: ({ checked }) =>
-    `SELECT certificate, alternate_chains AS "alternates" FROM orders
-     WHERE id = :id AND ${checked("profile")} = :profile AND ${checked("account_id")} = :accountId
-       AND ${checked("status")} = 'valid' AND certificate IS NOT NULL`
+  row: { certificate: chain, alternates: nullable(texts) },
+  sql: (f) =>
+    `SELECT ${chainOf("", f)} AS "certificate", alternate_chains AS "alternates" FROM orders
+     WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("account_id")} = :accountId
+       AND ${f.checked("status")} = 'valid' AND certificate IS NOT NULL`
 })
 
 // The expressions are the same as in the index, which on PostgreSQL contains the hash of the key. No other index has
@@ -52,22 +57,22 @@ const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
   row: { ...issued, profile: name(), serial: name() },
-  sql: ({ dialect, leads }) =>
-    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
+  sql: (f) =>
+    `SELECT ${issuedColumns(f)}, profile AS "profile", cert_serial AS "serial" FROM orders
      WHERE ${
-      dialect === "postgres" ? `${leads("sha256(cert_pubkey)", "sha256(:pubkey)")} AND` : ""
+      f.dialect === "postgres" ? `${f.leads("sha256(cert_pubkey)", "sha256(:pubkey)")} AND` : ""
     } cert_pubkey = :pubkey
        AND certificate IS NOT NULL AND revoked_at IS NULL AND (cert_not_after IS NULL OR cert_not_after > :now)
        AND id > :after
-     ORDER BY ${dialect === "postgres" ? "sha256(cert_pubkey), " : ""}id LIMIT :limit`
+     ORDER BY ${f.dialect === "postgres" ? "sha256(cert_pubkey), " : ""}id LIMIT :limit`
 })
 
 const livePageStatement = statement({
   name: "certificates_live_page",
   params: { now: int, after: uuid<OrderId>(), limit: int },
   row: { ...issued, profile: name(), serial: name() },
-  sql: () =>
-    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
+  sql: (f) =>
+    `SELECT ${issuedColumns(f)}, profile AS "profile", cert_serial AS "serial" FROM orders
      WHERE id > :after AND certificate IS NOT NULL AND revoked_at IS NULL
        AND (cert_not_after IS NULL OR cert_not_after > :now)
      ORDER BY id LIMIT :limit`
@@ -78,11 +83,11 @@ const ofSerialsStatement = statement({
   name: "certificates_of_serials",
   params: { serials: rows },
   row: { ...issued, profile: name(), serial: name(), notAfter: nullable(int) },
-  sql: ({ at, indexedBy, each }) =>
-    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial", cert_not_after AS "notAfter"
-     FROM orders ${indexedBy("orders_profile_cert_serial")}
+  sql: (f) =>
+    `SELECT ${issuedColumns(f)}, profile AS "profile", cert_serial AS "serial", cert_not_after AS "notAfter"
+     FROM orders ${f.indexedBy("orders_profile_cert_serial")}
      WHERE profile IN (SELECT profile FROM ${distinct("orders", "profile")})
-       AND cert_serial IN (SELECT ${at(0, "text")} FROM ${each(":serials")})
+       AND cert_serial IN (SELECT ${f.at(0, "text")} FROM ${f.each(":serials")})
        AND cert_serial IS NOT NULL AND certificate IS NOT NULL`
 })
 

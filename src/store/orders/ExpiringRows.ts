@@ -9,6 +9,7 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 import { nameCountOf } from "./NameCount.ts"
 import { orderColumns } from "./OrderRows.ts"
+import { chain, chainOf } from "./StoredChain.ts"
 
 /*
  * Finds certificates that expire soon and are not revoked, of one profile or of every profile
@@ -115,13 +116,12 @@ const coveringStatement = statement({
      FROM orders o WHERE o.id IN (SELECT ${f.at(0, "uuid")} FROM ${f.each(":ids")})`
 })
 
-const certificate = {
+const certified = {
   id: orderColumns.id,
   profile: orderColumns.profile,
   accountId: orderColumns.accountId,
   identifiers: orderColumns.identifiers,
   kind: orderColumns.kind,
-  certificate: nullable(text()),
   certSerial: nullable(name()),
   certNotAfter: nullable(int)
 }
@@ -129,10 +129,10 @@ const certificate = {
 const findStatement = statement({
   name: "expiring_find",
   params: { ids: rows },
-  row: certificate,
-  sql: ({ at, each }) =>
-    `SELECT ${select(certificate, "o")} FROM orders o
-     WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")}) AND ${living("o")}`
+  row: { ...certified, certificate: nullable(chain) },
+  sql: (f) =>
+    `SELECT ${select(certified, "o")}, ${chainOf("o.", f)} AS "certificate" FROM orders o
+     WHERE o.id IN (SELECT ${f.at(0, "uuid")} FROM ${f.each(":ids")}) AND ${living("o")}`
 })
 
 // A certID has two parts with a dot between them. The character after the dot is the slash, so every certID with a

@@ -17,6 +17,7 @@ import { reversedRange } from "./NameWalk.ts"
 import * as orderNames from "./OrderNames.ts"
 import { nameColumns, nameConditions } from "./OrderNames.ts"
 import { orderColumns, selectOrder } from "./OrderRows.ts"
+import { chain, chainOf } from "./StoredChain.ts"
 import { unissued } from "./Unissued.ts"
 
 /* Finds orders for operators, either by id in any profile, or with any combination of filters. */
@@ -34,8 +35,7 @@ const listed = { ...orderColumns, ...more }
 
 type Row = Effect.Success<ReturnType<typeof all<typeof listedStatement.params, typeof listed>>>[number]
 
-const kept = { certificate: nullable(text()), certPubkey: nullable(bytes) }
-const record = { ...listed, ...kept }
+const record = { ...listed, certificate: nullable(chain), certPubkey: nullable(bytes) }
 
 /** An order as lists show it. Times are epoch seconds. */
 export type ListedOrder = Row
@@ -245,7 +245,9 @@ const byId = statement({
   name: "order_record",
   params: { id: uuid<OrderId>() },
   row: record,
-  sql: () => `SELECT ${selectOrder({ ...more, ...kept })} FROM orders o WHERE o.id = :id`
+  sql: (f) =>
+    `SELECT ${selectOrder({ ...more, certPubkey: record.certPubkey })}, ${chainOf("o.", f)} AS "certificate"
+     FROM orders o WHERE o.id = :id`
 })
 
 const replacedBy = statement({

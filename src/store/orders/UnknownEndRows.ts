@@ -1,18 +1,21 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, name, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, packedUuid, rows, uuid } from "../../engine/sql/Column.ts"
 import { all, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
+import { chain, chainOf } from "./StoredChain.ts"
 
 /* The orders whose certificate has no stored expiry, because they were copied from a database without that column. */
 
 const findStatement = statement({
   name: "order_unknown_end",
   params: { profile: name(), limit: int },
-  row: { id: uuid<OrderId>(), certificate: text() },
-  sql: () => {
+  row: { id: uuid<OrderId>(), certificate: chain },
+  sql: (f) => {
     const those = (revoked: string) =>
-      `SELECT * FROM (SELECT id, certificate FROM orders WHERE profile = :profile AND certificate IS NOT NULL
+      `SELECT * FROM (SELECT id, ${
+        chainOf("", f)
+      } AS certificate FROM orders WHERE profile = :profile AND certificate IS NOT NULL
          AND revoked_at ${revoked} AND cert_not_after IS NULL LIMIT :limit) AS part`
     return `SELECT id AS "id", certificate AS "certificate" FROM (${those("IS NULL")} UNION ALL ${
       those("IS NOT NULL")

@@ -86,7 +86,9 @@ export const tables: ReadonlyArray<Table> = [
     restricted: "int",
     validity_bound: "int",
     alternate_chains: "text",
-    renews_at: "int"
+    renews_at: "int",
+    leaf: "bytes",
+    issuers: "bytes"
   }),
   table("alternate_chains", "id", { id: "text", chain: "text" }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),

@@ -2,6 +2,7 @@ import type { OrderId } from "../../domain/Id.ts"
 import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { lenient, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
+import { chain, chainOf } from "../orders/StoredChain.ts"
 
 /* Stores what upstreams suggest about the renewal of relayed certificates (RFC 9773), in the rows of their orders. */
 
@@ -12,13 +13,13 @@ const dueStatement = statement({
     orderId: uuid<OrderId>(),
     profile: name(),
     orderUrl: nullable(text()),
-    certificate: nullable(text()),
+    certificate: nullable(chain),
     notAfter: nullable(int),
     revokedAt: nullable(int)
   },
-  sql: () =>
+  sql: (f) =>
     `SELECT u.order_id AS "orderId", o.profile AS "profile", u.upstream_order_url AS "orderUrl",
-       o.certificate AS "certificate", o.cert_not_after AS "notAfter", o.revoked_at AS "revokedAt"
+       ${chainOf("o.", f)} AS "certificate", o.cert_not_after AS "notAfter", o.revoked_at AS "revokedAt"
      FROM upstream_orders u JOIN orders o ON o.id = u.order_id
      WHERE u.renewal_due IS NOT NULL AND u.renewal_due <= :now AND u.status <> 'processing' ORDER BY u.renewal_due LIMIT :limit`
 })
