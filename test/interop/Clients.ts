@@ -1,5 +1,6 @@
 import type { Client } from "./Client.ts"
 import { acmeTiny } from "./clients/AcmeTiny.ts"
+import { acmetool } from "./clients/Acmetool.ts"
 import { apache } from "./clients/Apache.ts"
 import { caddy, caddyOfPypi } from "./clients/Caddy.ts"
 import { certbot, certbot1, certbot5 } from "./clients/Certbot.ts"
@@ -33,6 +34,7 @@ export const clients: ReadonlyArray<Client> = [
   uacme,
   pythonAcme,
   rootAcme,
+  acmetool,
   acmeTiny,
   caddy,
   caddyOfPypi

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import type { Client } from "../Client.ts"
 import { acmeTiny } from "../clients/AcmeTiny.ts"
+import { acmetool } from "../clients/Acmetool.ts"
 import { apache } from "../clients/Apache.ts"
 import { caddy, caddyOfPypi } from "../clients/Caddy.ts"
 import { certbot, certbot1, certbot5 } from "../clients/Certbot.ts"
@@ -166,6 +167,14 @@ export const rows: ReadonlyArray<Row> = [
     dns01: no,
     ari: no,
     set: "`--directory-url`; a profile without credentials"
+  },
+  {
+    name: "acmetool",
+    tried: { package: "acmetool", version: "0.2.2", client: acmetool },
+    eab: no,
+    dns01: "with a hook",
+    ari: no,
+    set: "`provider` in `conf/target`; a profile without credentials"
   },
   {
     name: "Node.js: acme-client",
