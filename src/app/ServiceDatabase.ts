@@ -152,8 +152,12 @@ const intoNewFile = (path: string, shown: string, content: string): Destination[
 
 const header = /^[ \t]*\[[ \t]*database[ \t]*\][ \t]*(?:#.*)?$/m
 
-/** Returns the text of a file with the URL in its section `[database]`. */
+/**
+ * Returns the text of a file with the URL in its section `[database]`. The first configuration stays a first
+ * configuration, so that an operator is made.
+ */
 const withUrl = (text: string, url: string): string => {
+  if (text === renderInitialConfig()) return renderInitialConfig({ database_url: url })
   const section = databaseSection(url)
   const line = section.slice(section.indexOf("\n") + 1)
   return header.test(text)

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, beforeAll, beforeEach, describe, it } from "vitest"
@@ -86,6 +86,14 @@ describe("init --database", () => {
     await sqlAt(cluster().url("repeated"), "TRUNCATE admin_users CASCADE")
     appendFileSync(configAt(), "# This is mine.\n")
     assert.notInclude((await init([])).stdout, "operator")
+  })
+
+  it("makes the operator if an earlier run without --database has only written the first configuration", async () => {
+    assert.strictEqual((await commandLine(["init"], { config: null, directory })).code, 0)
+    for (const file of ["sqlite.db", "sqlite.db-wal", "sqlite.db-shm"]) rmSync(join(directory, file), { force: true })
+    const made = await init(["--database-name", "interrupted"])
+    assert.match(made.stdout, /^created operator +admin, whose password a link of serve sets$/m)
+    assert.include(urlIn(), "/interrupted")
   })
 
   it("gives the roles exactly the documented rights, and lets no other role of the server in", async () => {
