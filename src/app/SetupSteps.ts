@@ -13,9 +13,29 @@ export interface SetupEnd {
   readonly hasOperator: boolean
 }
 
+const beforeOf = (named: string | undefined) => named === undefined ? "" : `ACME_SVC_CONFIG=${named} `
+
+const operatorStep = ({ answers }: Given, named: string | undefined) =>
+  `${beforeOf(named)}acme-svc admin user create ${answers["operator"] ?? ""} --role admin`
+
+/** Returns the commands that do what `setup` has not done if it fails after it has made the database. */
+export const restSteps = (
+  given: Given,
+  { administratorUrl, lacksCa, named }: Pick<SetupEnd, "named"> & {
+    readonly lacksCa: boolean
+    /** The URL without the password. */
+    readonly administratorUrl: string
+  }
+): ReadonlyArray<string> => [
+  ...lacksCa ? [`${beforeOf(named)}acme-svc ca csr --out issuing.csr`] : [],
+  `${beforeOf(named)}acme-svc init --database ${administratorUrl}`,
+  ...given.answers["panel"] === "yes" ? [operatorStep(given, named)] : []
+]
+
 /** Returns the next steps, one line for each. */
-export const nextSteps = ({ answers }: Given, { hasOperator, isUnit, named, request }: SetupEnd): string => {
-  const before = named === undefined ? "" : `ACME_SVC_CONFIG=${named} `
+export const nextSteps = (given: Given, { hasOperator, isUnit, named, request }: SetupEnd): string => {
+  const { answers } = given
+  const before = beforeOf(named)
   const port = parseBindAddress(answers["listen"] ?? "")?.port ?? 0
   const steps = [
     ...request === undefined ? [] : [
@@ -31,7 +51,7 @@ export const nextSteps = ({ answers }: Given, { hasOperator, isUnit, named, requ
     ...answers["access"] === "credentials" ? [`${before}acme-svc eab create --label "my first client"`] : [],
     ...answers["panel"] !== "yes" || hasOperator
       ? []
-      : [`${before}acme-svc admin user create ${answers["operator"] ?? ""} --role admin`],
+      : [operatorStep(given, named)],
     ...answers["panel"] === "yes" ? ["Open http://localhost:3001 on this machine"] : [],
     `Give clients this URL: ${answers["url"] ?? ""}/profile/default/directory`
   ]

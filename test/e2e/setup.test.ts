@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { setupQuestions } from "../../src/app/SetupQuestions.ts"
@@ -305,6 +305,36 @@ describe("setup --answers", () => {
       /^database_name cannot be used: The role made exists, and its password is not known here\./
     )
     assert.isFalse(existsSync(at("config.toml")))
+  })
+
+  it("keeps a new PostgreSQL database if a later step fails, and says how to go on", async () => {
+    const { port, url } = await localUrl()
+    put("admin.password", `${password()}\n`)
+    put("operator.password", operatorPassword)
+    symlinkSync("nowhere/ca.pem", at("ca.pem"))
+    const failed = await setup({
+      url,
+      database: "new-postgres",
+      database_admin_url: urlOf("postgres"),
+      database_admin_password_file: "admin.password",
+      database_name: "kept",
+      operator: "ann",
+      operator_password_file: "operator.password"
+    })
+    assert.notStrictEqual(failed.code, 0, failed.stderr)
+    const [, steps = ""] =
+      /^config\.toml and the database are kept\. When the fault is corrected, go on with: (.*)$/m.exec(failed.stderr) ??
+        []
+    const wanted = [`acme-svc init --database ${urlOf("postgres")}`, "acme-svc admin user create ann --role admin"]
+    assert.deepStrictEqual(steps.split("; "), wanted, failed.stderr)
+    rmSync(at("ca.pem"))
+    for (const step of steps.split("; ")) {
+      const words = step.split(" ").slice(1)
+      const file = words[0] === "admin" ? ["--password-file", "operator.password"] : []
+      const done = await commandLine([...words, ...file], { config: null, directory, env: { PGPASSWORD: password() } })
+      assert.strictEqual(done.code, 0, done.stderr)
+    }
+    await issues(port)
   })
 })
 

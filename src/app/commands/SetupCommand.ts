@@ -34,7 +34,7 @@ import type { Administrator } from "../ServiceDatabase.ts"
 import { carryOut, databaseFailed, newServiceUrl, wantedOf } from "../ServiceDatabase.ts"
 import { Settings } from "../Settings.ts"
 import { setupQuestions } from "../SetupQuestions.ts"
-import { nextSteps } from "../SetupSteps.ts"
+import { nextSteps, restSteps } from "../SetupSteps.ts"
 import { setupText } from "../SetupText.ts"
 import { command } from "./Descriptor.ts"
 import { textIn } from "./FileInput.ts"
@@ -160,6 +160,19 @@ const orUndone = <R>(rest: Effect.Effect<void, CommandFailed, R>, undo: Effect.E
     )
   )
 
+/** Says how to go on if the rest fails. A database that was made cannot be made again, so everything is kept. */
+const orKept = <R>(rest: Effect.Effect<void, CommandFailed, R>, shown: string, next: ReadonlyArray<string>) =>
+  Effect.mapError(
+    rest,
+    ({ code, message }) =>
+      new CommandFailed({
+        code,
+        message: `${message}\n${shown} and the database are kept. When the fault is corrected, go on with: ${
+          next.join("; ")
+        }`
+      })
+  )
+
 interface Flags {
   readonly answers: string | undefined
   readonly out: string | undefined
@@ -189,17 +202,21 @@ const setupProgram = ({ answers, out, systemd }: Flags) =>
     yield* printCreated([`configuration ${yield* seenFromHere(path)}`])
     yield* makeChosen(chosen, undo)
     const lacksCa = given.answers["ca"] === "corporate"
+    const shown = yield* seenFromHere(path)
+    const named = isUsual || systemd ? undefined : shown
+    const { administrator } = chosen
     const rest = Effect.gen(function*() {
       yield* tellAdvisories(loaded)
       yield* tellServed(loaded)
-      yield* initialize(loaded, { lacksCa, owned: chosen.administrator === undefined ? undefined : chosen.url })
+      yield* initialize(loaded, { lacksCa, owned: administrator === undefined ? undefined : chosen.url })
       const request = lacksCa ? yield* Effect.provide(requestCa(loaded), Logging.quiet(loaded)) : undefined
       const hasOperator = yield* makeOperator(given, loaded)
-      const named = isUsual || systemd ? undefined : yield* seenFromHere(path)
       yield* Console.log(escapedLines(nextSteps(given, { named, isUnit: systemd, request, hasOperator })))
     })
-    // A database that was made cannot be made again, and only this file has the password of its owner.
-    yield* chosen.administrator === undefined ? orUndone(rest, undo, yield* seenFromHere(path)) : rest
+    // Only the file has the password of the owner of a new database.
+    yield* administrator === undefined
+      ? orUndone(rest, undo, shown)
+      : orKept(rest, shown, restSteps(given, { named, lacksCa, administratorUrl: administrator.shown }))
   }).pipe(Effect.provide(Entropy.layer))
 
 /** `setup`: asks what a first configuration has to say, writes it, and does what `init` does. */
