@@ -21,13 +21,14 @@ const operatorStep = ({ answers }: Given, named: string | undefined) =>
 /** Returns the commands that do what `setup` has not done if it fails after it has made the database. */
 export const restSteps = (
   given: Given,
-  { administratorUrl, lacksCa, named }: Pick<SetupEnd, "named"> & {
+  { administratorUrl, lacksCa, named, request }: Pick<SetupEnd, "named" | "request"> & {
     readonly lacksCa: boolean
     /** The URL without the password. */
     readonly administratorUrl: string
   }
 ): ReadonlyArray<string> => [
-  ...lacksCa ? [`${beforeOf(named)}acme-svc ca csr --out issuing.csr`] : [],
+  ...lacksCa && request === undefined ? [`${beforeOf(named)}acme-svc ca csr --out issuing.csr`] : [],
+  ...lacksCa ? [`${beforeOf(named)}acme-svc ca import - < issuing.pem`] : [],
   `${beforeOf(named)}acme-svc init --database ${administratorUrl}`,
   ...given.answers["panel"] === "yes" ? [operatorStep(given, named)] : []
 ]

@@ -228,13 +228,8 @@ describe("setup --answers", () => {
     await issues(port, { caFile: "corp.pem" })
   })
 
-  it("makes the request for a CA below a root that is elsewhere, and issues when the root has answered", async () => {
-    const { port, url } = await localUrl()
-    const done = await setup({ url, ca: "corporate", panel: false })
-    assert.strictEqual(done.code, 0, done.stderr)
-    assert.match(done.stdout, /^created request +issuing\.csr$/m)
-    assert.match(done.stdout, /^ {2}1\. Let your root sign issuing\.csr, then: acme-svc ca import - < issuing\.pem$/m)
-    assert.isFalse(existsSync(at("ca.pem")))
+  /** Makes a root in another folder, which answers `issuing.csr` with `issuing.pem`. */
+  const signAtRoot = async () => {
     put("passphrase", "a long passphrase\n")
     const passphrase = ["--passphrase-file", "passphrase"]
     const root = await commandLine(
@@ -248,6 +243,16 @@ describe("setup --answers", () => {
     )
     assert.strictEqual(signed.code, 0, signed.stderr)
     put("issuing.pem", signed.stdout)
+  }
+
+  it("makes the request for a CA below a root that is elsewhere, and issues when the root has answered", async () => {
+    const { port, url } = await localUrl()
+    const done = await setup({ url, ca: "corporate", panel: false })
+    assert.strictEqual(done.code, 0, done.stderr)
+    assert.match(done.stdout, /^created request +issuing\.csr$/m)
+    assert.match(done.stdout, /^ {2}1\. Let your root sign issuing\.csr, then: acme-svc ca import - < issuing\.pem$/m)
+    assert.isFalse(existsSync(at("ca.pem")))
+    await signAtRoot()
     const imported = await commandLine(["ca", "import", "issuing.pem"], { config: null, directory })
     assert.strictEqual(imported.code, 0, imported.stderr)
     await issues(port, { caFile: "root/root.pem" })
@@ -307,34 +312,60 @@ describe("setup --answers", () => {
     assert.isFalse(existsSync(at("config.toml")))
   })
 
-  it("keeps a new PostgreSQL database if a later step fails, and says how to go on", async () => {
-    const { port, url } = await localUrl()
+  /** Runs `setup` for a new database, of which a step fails after the database was made. Returns the steps it names. */
+  const failingSetup = async (answers: Answers): Promise<ReadonlyArray<string>> => {
     put("admin.password", `${password()}\n`)
-    put("operator.password", operatorPassword)
-    symlinkSync("nowhere/ca.pem", at("ca.pem"))
     const failed = await setup({
-      url,
+      ...answers,
       database: "new-postgres",
       database_admin_url: urlOf("postgres"),
-      database_admin_password_file: "admin.password",
-      database_name: "kept",
-      operator: "ann",
-      operator_password_file: "operator.password"
+      database_admin_password_file: "admin.password"
     })
     assert.notStrictEqual(failed.code, 0, failed.stderr)
-    const [, steps = ""] =
-      /^config\.toml and the database are kept\. When the fault is corrected, go on with: (.*)$/m.exec(failed.stderr) ??
-        []
-    const wanted = [`acme-svc init --database ${urlOf("postgres")}`, "acme-svc admin user create ann --role admin"]
-    assert.deepStrictEqual(steps.split("; "), wanted, failed.stderr)
+    const line = /^config\.toml and the database are kept\. When the fault is corrected, go on with: (.*)$/m
+    return line.exec(failed.stderr)?.[1]?.split("; ") ?? [failed.stderr]
+  }
+
+  const follow = async (step: string, ...more: ReadonlyArray<string>) => {
+    const words = [...step.split(" ").slice(1), ...more]
+    const done = await commandLine(words, { config: null, directory, env: { PGPASSWORD: password() } })
+    assert.strictEqual(done.code, 0, done.stderr)
+  }
+
+  it("keeps a new PostgreSQL database if a later step fails, and says how to go on", async () => {
+    const { port, url } = await localUrl()
+    put("operator.password", operatorPassword)
+    symlinkSync("nowhere/ca.pem", at("ca.pem"))
+    const operator = { operator: "ann", operator_password_file: "operator.password" }
+    const [init = "", create = "", ...others] = await failingSetup({ url, database_name: "kept", ...operator })
+    assert.deepStrictEqual([init, create, others], [
+      `acme-svc init --database ${urlOf("postgres")}`,
+      "acme-svc admin user create ann --role admin",
+      []
+    ])
     rmSync(at("ca.pem"))
-    for (const step of steps.split("; ")) {
-      const words = step.split(" ").slice(1)
-      const file = words[0] === "admin" ? ["--password-file", "operator.password"] : []
-      const done = await commandLine([...words, ...file], { config: null, directory, env: { PGPASSWORD: password() } })
-      assert.strictEqual(done.code, 0, done.stderr)
-    }
+    await follow(init)
+    await follow(create, "--password-file", "operator.password")
     await issues(port)
+  })
+
+  it("says so too if the CA is below a root that is elsewhere", async () => {
+    const { port, url } = await localUrl()
+    put("issuing.csr", "")
+    const answers = { url, database_name: "kept_too", ca: "corporate", panel: false }
+    const [csr = "", importing = "", init = "", ...others] = await failingSetup(answers)
+    assert.deepStrictEqual([csr, importing, init, others], [
+      "acme-svc ca csr --out issuing.csr",
+      "acme-svc ca import - < issuing.pem",
+      `acme-svc init --database ${urlOf("postgres")}`,
+      []
+    ])
+    rmSync(at("issuing.csr"))
+    await follow(csr)
+    await signAtRoot()
+    await follow(importing.replace("- < ", ""))
+    await follow(init)
+    await issues(port, { caFile: "root/root.pem" })
   })
 })
 

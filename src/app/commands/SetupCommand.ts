@@ -161,14 +161,14 @@ const orUndone = <R>(rest: Effect.Effect<void, CommandFailed, R>, undo: Effect.E
   )
 
 /** Says how to go on if the rest fails. A database that was made cannot be made again, so everything is kept. */
-const orKept = <R>(rest: Effect.Effect<void, CommandFailed, R>, shown: string, next: ReadonlyArray<string>) =>
+const orKept = <R>(rest: Effect.Effect<void, CommandFailed, R>, shown: string, next: () => ReadonlyArray<string>) =>
   Effect.mapError(
     rest,
     ({ code, message }) =>
       new CommandFailed({
         code,
         message: `${message}\n${shown} and the database are kept. When the fault is corrected, go on with: ${
-          next.join("; ")
+          next().join("; ")
         }`
       })
   )
@@ -205,18 +205,19 @@ const setupProgram = ({ answers, out, systemd }: Flags) =>
     const shown = yield* seenFromHere(path)
     const named = isUsual || systemd ? undefined : shown
     const { administrator } = chosen
+    let request: string | undefined
     const rest = Effect.gen(function*() {
       yield* tellAdvisories(loaded)
       yield* tellServed(loaded)
       yield* initialize(loaded, { lacksCa, owned: administrator === undefined ? undefined : chosen.url })
-      const request = lacksCa ? yield* Effect.provide(requestCa(loaded), Logging.quiet(loaded)) : undefined
+      request = lacksCa ? yield* Effect.provide(requestCa(loaded), Logging.quiet(loaded)) : undefined
       const hasOperator = yield* makeOperator(given, loaded)
       yield* Console.log(escapedLines(nextSteps(given, { named, isUnit: systemd, request, hasOperator })))
     })
     // Only the file has the password of the owner of a new database.
     yield* administrator === undefined
       ? orUndone(rest, undo, shown)
-      : orKept(rest, shown, restSteps(given, { named, lacksCa, administratorUrl: administrator.shown }))
+      : orKept(rest, shown, () => restSteps(given, { named, lacksCa, request, administratorUrl: administrator.shown }))
   }).pipe(Effect.provide(Entropy.layer))
 
 /** `setup`: asks what a first configuration has to say, writes it, and does what `init` does. */
