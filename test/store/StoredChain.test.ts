@@ -9,7 +9,7 @@ import * as orders from "../../src/store/orders/OrderSearch.ts"
 import * as unknownEnds from "../../src/store/orders/UnknownEndRows.ts"
 import * as renewals from "../../src/store/upstream/UpstreamRenewalRows.ts"
 import { databases } from "../support/Databases.ts"
-import { accountKeyOf, callerAt, configOf, profileOf, sql } from "../support/Graph.ts"
+import { accountKeyOf, callerAt, configOf, fieldsOf, profileOf, sql } from "../support/Graph.ts"
 import { acmeKey, at, byAccount, register, surfaceOf } from "../support/Handle.ts"
 import type { IssuedHere } from "../support/Issued.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
@@ -22,7 +22,7 @@ const first = OrderId("00000000-0000-0000-0000-000000000000")
 const campaign = CampaignId("01890a5d-ac96-774b-bcce-b302099a8057")
 
 describe.each(databases)("a chain with its leaf apart, on $name", (backend) => {
-  const { test } = useOwnCa(backend)
+  const { records, test } = useOwnCa(backend)
   const isSqlite = backend.dialect === "sqlite"
   const octets = (hex: string) => isSqlite ? `x'${hex}'` : `'\\x${hex}'`
   const literal = (id: string) => isSqlite ? `x'${id.replaceAll("-", "")}'` : `'${id}'`
@@ -108,11 +108,23 @@ describe.each(databases)("a chain with its leaf apart, on $name", (backend) => {
       assert.deepStrictEqual([status, body], [200, issued.chain.slice(0, issued.chain.indexOf("-----BEGIN", 1))])
     }))
 
-  test("is not served without its issuers if their row is lost", () =>
+  test("cannot be read if the row of its issuers is lost, and every statement that meets it says so", () =>
     Effect.gen(function*() {
       const { caller, download } = yield* someone
       const issued = yield* issueTo(caller, ["a.example"])
       yield* split(issued, { areIssuersKept: false })
-      assert.strictEqual((yield* download(issued.orderId)).status, 500)
+      const page = { now: madeAt, after: first, limit: 10 }
+      const statements = {
+        order_certificate: Effect.map(download(issued.orderId), ({ status }) => assert.strictEqual(status, 500)),
+        certificate_by_serial: Effect.exit(certificates.findBySerial(caller.profile.name, issued.serial)),
+        certificates_live_page: Effect.exit(certificates.livePage(page)),
+        campaign_walk: campaigns.walk({ ...page, isChainWanted: true })
+      }
+      for (const [statement, run] of Object.entries(statements)) {
+        records.length = 0
+        yield* run
+        const told = fieldsOf(records, "db_row_unreadable").map((fields) => [fields["statement"], fields["error"]])
+        assert.deepStrictEqual(told, [[statement, "certificate: names issuers whose row is lost"]])
+      }
     }))
 })
