@@ -153,8 +153,8 @@ const intoNewFile = (path: string, shown: string, content: string): Destination[
 const header = /^[ \t]*\[[ \t]*database[ \t]*\][ \t]*(?:#.*)?$/m
 
 /**
- * Returns the text of a file with the URL in its section `[database]`. The first configuration stays a first
- * configuration, so that an operator is made.
+ * Returns the text of a file with the URL in its section `[database]`. If nobody has changed the file that `init` wrote,
+ * the result is what `init` would have written with the URL, so that `init` makes the first operator.
  */
 const withUrl = (text: string, url: string): string => {
   if (text === renderInitialConfig()) return renderInitialConfig({ database_url: url })
