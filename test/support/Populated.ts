@@ -102,7 +102,7 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       alternate_chains: `["${"ab".repeat(32)}"]`,
       renews_at: "7200",
       leaf: "3001",
-      issuers: "ab"
+      issuers: "ab".repeat(32)
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),

@@ -12,14 +12,10 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 
 const whole = text()
 
-/** What {@link chainOf} selects if the row of the issuers is lost. */
-const lost = "lost"
-
 /** The PEM chain of a certificate, leaf first, as {@link chainOf} selects it. */
 export const chain: Column<string> = {
   encode: (value, dialect) => whole.encode(value, dialect),
   decode: (raw, dialect) => {
-    if (raw === lost) throw new TypeError("names issuers whose row is lost")
     const stored = whole.decode(raw, dialect)
     const end = stored.indexOf(" ")
     return /^[\da-f]+ /.test(stored)
@@ -30,14 +26,12 @@ export const chain: Column<string> = {
 
 /**
  * Returns SQL for the chain of an order: PEM, or the digits of the leaf, a blank and the PEM of the issuers. If the row
- * of the issuers is lost, the column cannot be read, so that nobody takes the leaf for the whole chain.
+ * of the issuers is lost, the text is empty, so that nobody takes the leaf for the whole chain.
  */
 export const chainOf = (order: "" | "o.", { dialect }: Fragments): string => {
   const hex = (column: string) =>
     dialect === "postgres" ? `encode(${order}${column}, 'hex')` : `lower(hex(${order}${column}))`
   const issuers = `(SELECT k.chain FROM alternate_chains k WHERE k.id = ${hex("issuers")})`
   return `CASE WHEN ${order}leaf IS NULL THEN ${order}certificate
-    ELSE coalesce(${
-    hex("leaf")
-  } || ' ' || CASE WHEN ${order}issuers IS NULL THEN '' ELSE ${issuers} END, '${lost}') END`
+    ELSE coalesce(${hex("leaf")} || ' ' || CASE WHEN ${order}issuers IS NULL THEN '' ELSE ${issuers} END, '') END`
 }

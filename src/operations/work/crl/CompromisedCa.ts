@@ -4,10 +4,12 @@ import { readStoredChain } from "../../../crypto/x509/Chain.ts"
 import { caCompromise } from "../../../domain/RevocationReason.ts"
 import { emit } from "../../../domain/words/Log.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
+import { tellUnreadable } from "../../../engine/sql/Query.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import * as certificates from "../../../store/orders/CertificateRows.ts"
 import * as compromised from "../../../store/revocation/CompromisedIssuers.ts"
 import { awaitStoring } from "../../../store/RowLock.ts"
+import { unreadableChain } from "../../StoredCertificate.ts"
 import { revoke } from "../Revocation.ts"
 
 /* Revokes what a compromised CA has signed (docs/contribute/decisions/rotation.md, "A compromised CA"). */
@@ -33,7 +35,9 @@ export const revokePage = Effect.fnUntraced(function*(issuer: string, limit = mo
   } as const
   let count = 0
   for (const found of page) {
-    if (readStoredChain(found.certificate)?.issuerId !== issuer) continue
+    const stored = readStoredChain(found.certificate)
+    if (stored === undefined) yield* tellUnreadable(unreadableChain("certificates_live_page", found.orderId))
+    if (stored?.issuerId !== issuer) continue
     const revoked = yield* revoke(found, "local_ca", caCompromise, by).pipe(
       Effect.map(Option.some),
       Effect.catchTags({

@@ -57,6 +57,18 @@ describe.each(databases)("a compromised CA on $name", (backend) => {
       assert.deepStrictEqual((yield* crlRecords.list(["default"])).map(({ issuance }) => issuance), ["compromised"])
     }))
 
+  test("names the orders whose chain cannot be read, and revokes the rest", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const spoilt = yield* issueTo(caller, ["a.example"])
+      const other = yield* issueTo(caller, ["b.example"])
+      yield* sql(`UPDATE orders SET certificate = '' WHERE cert_serial = '${spoilt.serial}'`)
+      yield* declare
+      yield* work("local_ca_crl_regenerate")
+      assert.deepStrictEqual(yield* listed, [other.serial])
+      assert.deepStrictEqual(fieldsOf(records, "db_row_unreadable").map(({ row }) => row), [`id ${spoilt.orderId}`])
+    }))
+
   test("has none of its certificates stored after that, also if the job of an order had begun", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
