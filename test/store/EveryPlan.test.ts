@@ -105,10 +105,15 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
+    bound: "one page of an account, from the end of an index",
+    names: /^order_list_of_account$/,
+    steps: /orders_account_id_id \(account_id=\? AND id<\?\)/
+  },
+  {
     bound: "one page, from the end of an index",
     names:
-      /^(revocation_page|order_expired_page|order_purge_page|order_list_of_account|job_claim|job_claim_among|job_due_rows|upstream_renewal_due)$/,
-    steps: /serial|created_at|account_id_id|jobs_due|not_after>|renewal_due>/
+      /^(revocation_page|order_expired_page|order_purge_page|job_claim|job_claim_among|job_due_rows|upstream_renewal_due)$/,
+    steps: /serial|created_at|jobs_due|not_after>|renewal_due>/
   },
   {
     bound: "the newest 100,000 accounts, from the end of an index, for the search box",
