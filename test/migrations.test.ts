@@ -65,7 +65,8 @@ const frozen = {
     "0053_blocked_accounts.sql": "b39342eb0d710b7863211c6caea72c1202e6892b1da4f4e544fb927316363874",
     "0054_failing_loops.sql": "59dd9b8fec5234ade4bfa58c24cabf15c68f3522a25625d0682ab7c756701b9e",
     "0055_kinds_and_keys.sql": "d16a1edbf48e7247fc22ce9e369f14623da2342d38830df5a0b00d38e4358744",
-    "0056_leaves.sql": "93af00ea3e96bdedc64cba879b069f0b4b868e6e800be4744a6be8a8748f7399"
+    "0056_leaves.sql": "93af00ea3e96bdedc64cba879b069f0b4b868e6e800be4744a6be8a8748f7399",
+    "0057_by_id.sql": "5ae4ed17d81440d37540444be5e7adcdc1edbc2abab50d4bee206c246da36db8"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -116,7 +117,8 @@ const frozen = {
     "0053_blocked_accounts.sql": "648d7e216347bdb2d880bba10a179644785aa2d2d93e8a3b02d9a8977d1114d5",
     "0054_failing_loops.sql": "edc02c7edf1b5808e22affb407a001c19ecdae047d7b998d62e40279e8e0aa9b",
     "0055_kinds_and_keys.sql": "d16a1edbf48e7247fc22ce9e369f14623da2342d38830df5a0b00d38e4358744",
-    "0056_leaves.sql": "0fcbfe38f050d89c6db46348cc418052f850599f36da87912af96e7baf6b7c52"
+    "0056_leaves.sql": "0fcbfe38f050d89c6db46348cc418052f850599f36da87912af96e7baf6b7c52",
+    "0057_by_id.sql": "b220ff987d3b83bc393939de8940b12929e8085ea14c2567fee6b8bed5de7bfe"
   }
 } as const
 
@@ -154,7 +156,7 @@ describe("the migration files", () => {
             changing.add(name)
             assert.match(
               text,
-              /CREATE |DROP INDEX |INSERT INTO |UPDATE orders |ALTER TABLE \w+ (ADD COLUMN |SET UNLOGGED)/
+              /CREATE |DROP INDEX |INSERT INTO |UPDATE orders |ALTER TABLE \w+ (ADD COLUMN |SET UNLOGGED|SET \(fillfactor = )/
             )
           }
         }

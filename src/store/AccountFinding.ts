@@ -25,8 +25,8 @@ const finding = (what: string, condition: (f: Fragments) => string) =>
     name: `account_find_by_${what}`,
     ...newest,
     sql: (f) =>
-      `SELECT ${select(found, "a")} FROM (SELECT * FROM accounts ORDER BY created_at DESC, id DESC LIMIT :window) a
-       WHERE ${condition(f)} ORDER BY a.created_at DESC, a.id DESC LIMIT :limit`
+      `SELECT ${select(found, "a")} FROM (SELECT * FROM accounts ORDER BY id DESC LIMIT :window) a
+       WHERE ${condition(f)} ORDER BY a.id DESC LIMIT :limit`
   })
 
 const byContact = finding(

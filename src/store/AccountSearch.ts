@@ -67,18 +67,25 @@ const whereOf = (
     used.map((name) => stated[name]).join(" AND ") || "1 = 1"
   }`
 
+const byTime = {
+  order: "a.created_at DESC, a.id DESC",
+  // The first comparison lets the engine read a range of an index. The OR alone would not.
+  behind: "a.created_at <= :beforeTime AND (a.created_at < :beforeTime OR a.id < :beforeId)"
+}
+
+/** Ids begin with the time at which the account was created. */
+const byId = { order: "a.id DESC", behind: "a.id < :beforeId" }
+
 /**
- * Returns the conditions of {@link whereOf}, and the sort order of a list. The index that begins with the profile is
- * not used for ended or blocked accounts, which have an index by time alone, or for the accounts of a credential, which
- * are few.
+ * Returns the conditions of {@link whereOf}, the sort order of a list, and the condition that an account follows
+ * another one in it. The index that begins with the profile is not used for ended or blocked accounts, which have an
+ * index by time alone, or for the accounts of a credential, which are few.
  */
 const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
-  const order = "a.created_at DESC, a.id DESC"
-  if (!used.includes("profile") || indexOf(used).length > 0 || used.includes("eabKid")) {
-    return { where: whereOf(used, f), order }
-  }
+  if (indexOf(used).length > 0 || used.includes("eabKid")) return { where: whereOf(used, f), ...byTime }
+  if (!used.includes("profile")) return { where: whereOf(used, f), ...byId }
   const stated = { ...conditions, profile: f.leads("a.profile", ":profile") }
-  return { where: whereOf(used, f, stated), order: f.ledBy("a.profile", order) }
+  return { ...byTime, where: whereOf(used, f, stated), order: f.ledBy("a.profile", byTime.order) }
 }
 
 const pageStatement = perFilters(narrowings, (used) =>
@@ -100,21 +107,19 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM accounts a ${whereOf(used, f)}`
   }), statuses)
 
-// The first comparison lets the engine read a range of an index. The OR alone would not.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search_behind",
     params: { ...filterColumns, beforeTime: int, beforeId: uuid<AccountId>(), limit: int },
     row: record,
     sql: (f) => {
-      const { order, where } = listedBy(used, f)
-      return `SELECT ${select(record, "a")} FROM accounts a ${where}
-       AND a.created_at <= :beforeTime AND (a.created_at < :beforeTime OR a.id < :beforeId)
+      const { behind, order, where } = listedBy(used, f)
+      return `SELECT ${select(record, "a")} FROM accounts a ${where} AND ${behind}
        ORDER BY ${order} LIMIT :limit`
     }
   }), statuses)
 
-const byId = statement({
+const recordStatement = statement({
   name: "account_record",
   params: { id: uuid<AccountId>() },
   row: record,
@@ -127,7 +132,7 @@ const valuesOf = ({ eabKid = nobody, profile = "", status = "valid" }: AccountFi
   ({ profile, status, eabKid }) as const
 
 /** Finds an account by its id, in any profile. */
-export const findRecord = (id: AccountId) => lenientFirst(byId, { id })
+export const findRecord = (id: AccountId) => lenientFirst(recordStatement, { id })
 
 /** Returns a page of matching accounts, newest first. */
 export const search = (filters: AccountFilters, page: { readonly limit: number; readonly offset: number }) =>

@@ -39,21 +39,21 @@ const newOrders = statement({
     } AND replaces IS NULL AND failed_replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
-// For each account of the credential, its orders are read from the index on account and time.
+// For each account of the credential, its orders are read from the index on account and id.
 const credentialOrders = `FROM accounts a CROSS JOIN orders o
-     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.created_at > :since
+     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.id > :since
        AND o.replaces IS NULL AND o.failed_replaces IS NULL`
 
 const ofCredential = statement({
   name: "limit_credential",
-  params: { kid: uuidBytes, since: int, skip: int },
+  params: { kid: uuidBytes, since: ofAccount.since, skip: int },
   row: { createdAt: int },
   sql: () => `SELECT o.created_at AS "createdAt" ${credentialOrders} ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
 })
 
 const countOfCredential = statement({
   name: "limit_credential_count",
-  params: { kid: uuidBytes, since: int },
+  params: { kid: uuidBytes, since: ofAccount.since },
   row: { total: int },
   sql: () => `SELECT count(*) AS "total" ${credentialOrders}`
 })
@@ -134,9 +134,9 @@ export const replacementBut = (
 ) => createdAt(first(replacing, { accountId, replaces, since: afterSecond(since), skip }))
 
 /** Does the same as {@link orderBut} for the orders of all accounts of a credential. */
-export const credentialBut = (skip: number, of: { readonly kid: string; readonly since: number }) =>
-  createdAt(first(ofCredential, { ...of, skip }))
+export const credentialBut = (skip: number, { kid, since }: { readonly kid: string; readonly since: number }) =>
+  createdAt(first(ofCredential, { kid, since: afterSecond(since), skip }))
 
 /** Returns how many orders {@link credentialBut} counts. */
-export const credentialOrderCount = (of: { readonly kid: string; readonly since: number }) =>
-  Effect.map(first(countOfCredential, of), (row) => row?.total ?? 0)
+export const credentialOrderCount = ({ kid, since }: { readonly kid: string; readonly since: number }) =>
+  Effect.map(first(countOfCredential, { kid, since: afterSecond(since) }), (row) => row?.total ?? 0)

@@ -136,8 +136,8 @@ const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
 const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"
 
 /**
- * Returns the sort order. The range of the stretch decides which index is used. Another index of the orders of an
- * account would have this order, and `+ 0` prevents its use.
+ * Returns the sort order. The range of the stretch decides which index is used. For an account, `+ 0` prevents that all
+ * orders are read in the order of their times.
  */
 const newestFirst = (used: Used): string => {
   const source = sourceUsing(used)

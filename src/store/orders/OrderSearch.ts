@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { defaultKind } from "../../domain/CertificateKind.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
+import { firstIdAt, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
 import { orderStatuses } from "../../domain/Order.ts"
 import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
@@ -72,7 +73,10 @@ const filterColumns = {
   kind: name(),
   ...endColumns,
   since: int,
-  until: int
+  until: int,
+  /** The bounds of the ids of orders that were created in the time span. */
+  sinceId: uuid<OrderId>(),
+  untilId: uuid<OrderId>()
 }
 
 /**
@@ -122,7 +126,7 @@ const usedIn = (used: ReadonlyArray<Narrowing>) => {
   }
 }
 
-/** Returns the first column of the index that gives a list its order. This index ends with the time. */
+/** Returns the first column of the index that gives a list its order. */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.kind" | "o.profile" | undefined => {
   const { isFew, isOfKind, isUsed } = usedIn(used)
   if (isFew) return undefined
@@ -130,6 +134,12 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.kind" | "
   if (isUsed("accountId")) return "o.account_id"
   return isUsed("profile") && !isUsed("underWay") ? "o.profile" : undefined
 }
+
+/**
+ * Returns whether the index that gives a list its order ends with the id. Ids begin with their time. The other indexes
+ * end with the time.
+ */
+const isById = (used: ReadonlyArray<Narrowing>) => leaderOf(used) === "o.account_id" && !used.includes("revoked")
 
 /**
  * Returns the conditions of a search. SQLite has no statistics, so the SQL marks the conditions that must not choose
@@ -164,8 +174,8 @@ const whereOf = (
     kind: `${equals(filterIf(!isOfKind, "o.kind"), ":kind")} AND o.kind IS NOT NULL`,
     usualKind: "o.kind IS NULL",
     ends: endsWithin(f),
-    since: `${createdAt} >= :since`,
-    until: `${createdAt} < :until`
+    since: `${createdAt} >= :since${isById(used) ? " AND o.id >= :sinceId" : ""}`,
+    until: `${createdAt} < :until${isById(used) ? " AND o.id < :untilId" : ""}`
   }
   const where = [
     ...used.map((name) => conditions[name]),
@@ -183,7 +193,7 @@ const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect, ledBy }: Fragmen
   const isSorted = dialect === "postgres" && usedIn(used).isFew
   const order = isSorted ? "o.created_at + 0 DESC, o.id DESC" : "o.created_at DESC, o.id DESC"
   const leader = leaderOf(used)
-  return leader === undefined ? order : ledBy(leader, order)
+  return leader === undefined ? order : ledBy(leader, isById(used) ? "o.id DESC" : order)
 }
 
 const pageStatement = perFilters(
@@ -215,6 +225,8 @@ const countStatement = perFilters(
 )
 
 // The first comparison lets the engine read a range of an index. The OR alone would not.
+const behindInTime = "o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId)"
+
 const behindStatement = perFilters(
   narrowings,
   (used) =>
@@ -225,7 +237,7 @@ const behindStatement = perFilters(
       sql: (f) =>
         `SELECT ${selectOrder(more)} FROM orders o
        ${whereOf(used, f, leaderOf(used))}
-       AND o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId)
+       AND ${isById(used) ? "o.id < :beforeId" : behindInTime}
        ORDER BY ${newestFirst(used, f)} LIMIT :limit`
     }),
   statuses,
@@ -259,6 +271,9 @@ const replacedBy = statement({
        AND status <> 'invalid'`
 })
 
+// The time of an order is read after its id was made, and later still if its transaction is tried again.
+const mostSecondsApart = 3600
+
 const valuesOf = (filters: OrderFilters) =>
   ({
     profile: filters.profile ?? "",
@@ -270,7 +285,9 @@ const valuesOf = (filters: OrderFilters) =>
     kind: filters.kind ?? "",
     ...endValues(filters.ends),
     since: filters.since ?? 0,
-    until: filters.until ?? 0
+    until: filters.until ?? 0,
+    sinceId: makeOrderId(firstIdAt((filters.since ?? 0) - mostSecondsApart)),
+    untilId: makeOrderId(firstIdAt((filters.until ?? 0) + mostSecondsApart))
   }) as const
 
 const ofKind = statement({
