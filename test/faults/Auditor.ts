@@ -9,6 +9,7 @@ import { idText, sqlAt } from "../support/OpenDatabase.ts"
 import { leafOf } from "../support/Openssl.ts"
 import { issuerIdOf } from "../support/Openssl.ts"
 import { checkStoredCertificates } from "../support/StoredCertificates.ts"
+import { chainIn, issuersQuery } from "../support/StoredChains.ts"
 import type { AccountEntry, Ledger, OrderEntry } from "./Ledger.ts"
 import { patienceMs } from "./Load.ts"
 import type { Site } from "./Site.ts"
@@ -119,9 +120,10 @@ const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<st
   const { databaseUrl } = site
   const read = async (text: string) => await sqlAt(databaseUrl, text)
   const stored = new Map<string, RawRow>()
-  for (const row of await read("SELECT id, status, certificate, cert_serial, revoked_at FROM orders")) {
+  for (const row of await read("SELECT id, status, certificate, leaf, issuers, cert_serial, revoked_at FROM orders")) {
     stored.set(idText(row["id"]), row)
   }
+  const kept = await read(issuersQuery)
   const challenges = new Map<string, unknown>()
   for (const row of await read("SELECT id, status FROM challenges")) challenges.set(idText(row["id"]), row["status"])
   const listed = await listedSerials(site)
@@ -143,7 +145,7 @@ const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<st
     if (entry.isFinalized && row["status"] !== "valid" && row["status"] !== "invalid") {
       lost.push(`${entry.url} is stored as ${String(row["status"])}`)
     }
-    if (entry.chain !== undefined && row["certificate"] !== entry.chain) lost.push(`the certificate of ${entry.url}`)
+    if (entry.chain !== undefined && chainIn(row, kept) !== entry.chain) lost.push(`the certificate of ${entry.url}`)
     for (const url of entry.challenges) {
       const status = challenges.get(idOf(url))
       if (status !== "valid" && status !== "invalid") lost.push(`${url} was answered and is ${String(status)}`)

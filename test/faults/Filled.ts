@@ -28,7 +28,8 @@ export const command = async (
   throw new Error(`${words.join(" ")} ended with ${ended.code}, not ${code}: ${ended.stdout}${ended.stderr}`)
 }
 
-const fillBound = async (site: Site, build: string) => {
+/** Makes an account that is bound to a credential, and the check that its unfinished order can be finished later. */
+export const fillBound = async (site: Site, build: string) => {
   const options = { patienceMs, pollMs: 100 }
   const session = await AcmeSession.open(site.acme.profileUrl("bound"), options)
   const words = ["eab", "create", "--label", "filled", "--json"]
@@ -88,20 +89,19 @@ export interface Bound {
 
 /**
  * Puts data into a service with a build of its version: an account that is bound to a credential, and orders that are
- * pending, ready and valid. Returns the account, and the checks that must succeed later.
+ * pending, ready and valid. Returns the checks that must succeed later.
  */
 export const fill = async (
   site: Site,
   build: string,
   another: () => Promise<AcmeSession>
-): Promise<{ readonly bound: Bound; readonly check: () => Promise<void> }> => {
-  const { check: checkBound, ...bound } = await fillBound(site, build)
-  const checks = [checkBound, await fillOrders(site, another)]
-  return {
-    bound,
-    check: async () => {
-      for (const check of checks) await check()
-    }
+): Promise<() => Promise<void>> => {
+  const bound = await fillBound(site, build)
+  const checkOrders = await fillOrders(site, another)
+  return async () => {
+    await bound.check()
+    bound.session.close()
+    await checkOrders()
   }
 }
 

@@ -5,11 +5,12 @@ import type { EarlierBuild } from "../support/EarlierBuild.ts"
 import { buildEarlier, NoEarlierBuild } from "../support/EarlierBuild.ts"
 import { freePort } from "../support/Ports.ts"
 import { minimalConfig, runToEnd, thisBuild } from "../support/Server.ts"
-import { boundProfile, command, fill, fillOperators } from "./Filled.ts"
+import { boundProfile, command, fill, fillBound, fillOperators } from "./Filled.ts"
 import { patienceMs } from "./Load.ts"
 import { olderEnds, refusesRestriction, restrict } from "./Restricted.ts"
 import { finalized, holderOf, recipe } from "./Signing.ts"
 import type { Site } from "./Site.ts"
+import { startSite } from "./Site.ts"
 import type { Fault, Stage } from "./Stage.ts"
 import { NotPossible, siteOn, under } from "./Stage.ts"
 
@@ -29,10 +30,10 @@ const onceBuilt = (without?: string) => {
     })
 }
 
+const earlierBuild = onceBuilt()
+
 /** The last version that knows neither kinds of certificates nor scopes of credentials (`Restricted.ts`). */
 const unrestrictedBuild = onceBuilt("0042_kinds")
-
-const earlierBuild = onceBuilt()
 
 /** Lets every client get several answers. */
 const aWhile = ({ load }: Stage) => load.beside(load.ledger.acknowledged.more(2 * clients))
@@ -60,6 +61,11 @@ const migrated = async (site: Site, { folder, lacks }: EarlierBuild) => {
   await command(site, folder, ["migrate", "--check"])
 }
 
+const stopped = async ({ acme }: Site) => {
+  const { code } = await acme.stop()
+  if (code !== 0) throw new Error(`the old front ended with ${code}`)
+}
+
 /**
  * The service is upgraded in steps: the schema, one worker, the process that serves while its successor already serves,
  * and the last worker while it has a job.
@@ -69,7 +75,7 @@ export const upgradedApart: Fault = {
   databases: ["SQLite", "PostgreSQL"],
   rounds: 1,
   run: async (means) => {
-    const earlier = await unrestrictedBuild()
+    const earlier = await earlierBuild()
     const home = mkdtempSync(join(tmpdir(), "acme-faults-"))
     const hold = join(home, "hold")
     const script = join(home, "sign")
@@ -85,7 +91,7 @@ export const upgradedApart: Fault = {
     const options = { ...await siteOn(means), home, config, workers: 2, build: earlier.folder, manners }
     return under({ ...means, clients }, options, async (stage) => {
       const { load, measured, site } = stage
-      const { bound, check } = await fill(site, earlier.folder, load.another)
+      const check = await fill(site, earlier.folder, load.another)
       const held = await finalized(site.acme, "held", "held.filled.example")
       await held.session.poll(
         () => Promise.resolve(existsSync(join(home, `begun.${held.id}`))),
@@ -100,12 +106,10 @@ export const upgradedApart: Fault = {
       await first?.restart(thisBuild)
       await aWhile(stage)
       // Both processes listen on one address until the old one has finished its requests.
-      const front = await site.beside({ flags: ["--role", "acme"], build: thisBuild })
+      await site.beside({ flags: ["--role", "acme"], build: thisBuild })
       await aWhile(stage)
-      const { code } = await site.acme.stop()
-      if (code !== 0) throw new Error(`the old front ended with ${code}`)
+      await stopped(site)
       await aWhile(stage)
-      await refusesRestriction(site, bound, front, config)
       // The old worker hands its job back, and the worker of the new version begins the job again.
       await last.restart(thisBuild)
       rmSync(hold)
@@ -114,14 +118,41 @@ export const upgradedApart: Fault = {
       if (status !== "valid") throw new Error(`the order in hand ended ${status}`)
       await aWhile(stage)
       await check()
-      const checkRestricted = await restrict(site, bound, front, config)
-      await load.beside(checkRestricted())
-      await olderEnds(site, earlier.folder)
-      bound.session.close()
       measured(`${load.failures.value} answers 5xx, ${load.broken.value} requests not answered`)
       if (load.failures.value > 0) throw new Error(`${load.failures.value} answers blamed the service`)
       return 4
     })
+  }
+}
+
+/**
+ * A credential gets a scope, and a profile a kind of certificates, as soon as the last process that does not know them
+ * has ended. No client asks while such a process runs, because it is older than the previous version.
+ */
+export const restrictedBeside: Fault = {
+  name: "scope and kind beside an older process",
+  databases: ["SQLite", "PostgreSQL"],
+  rounds: 1,
+  run: async (means) => {
+    const earlier = await unrestrictedBuild()
+    const config = `${minimalConfig}[server]\nreuse_port = true\n${boundProfile}`
+    const site = await startSite({ ...await siteOn(means), config, workers: 1, build: earlier.folder })
+    try {
+      const bound = await fillBound(site, earlier.folder)
+      await migrated(site, earlier)
+      const front = await site.beside({ flags: ["--role", "acme"], build: thisBuild })
+      await stopped(site)
+      await refusesRestriction(site, bound, front, config)
+      for (const worker of site.workers) await worker.restart(thisBuild)
+      await bound.check()
+      const checkRestricted = await restrict(site, bound, front, config)
+      await checkRestricted()
+      await olderEnds(site, earlier.folder)
+      bound.session.close()
+      return { injected: 2, acknowledged: 2, lost: [], twice: [] }
+    } finally {
+      await site.dispose()
+    }
   }
 }
 

@@ -20,7 +20,7 @@ import { stopWorker } from "./Stop.ts"
 import { failedSyncs, slowSync } from "./Syncs.ts"
 import { takenOver } from "./TakeOver.ts"
 import { tokenAway } from "./TokenAway.ts"
-import { upgradedApart, upgradedWhole } from "./Upgrade.ts"
+import { restrictedBeside, upgradedApart, upgradedWhole } from "./Upgrade.ts"
 
 /** Every fault. */
 export const faults: ReadonlyArray<Fault> = [
@@ -60,6 +60,7 @@ export const faults: ReadonlyArray<Fault> = [
   poison,
   upgradedApart,
   upgradedWhole,
+  restrictedBeside,
   takenOver,
   tokenAway,
   campaignKilled,

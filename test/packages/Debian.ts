@@ -59,7 +59,7 @@ export const buildPackage = async (
 }
 
 /**
- * Makes an older package from the last commit that lacks three migrations, with the present program. If the history is
+ * Makes an older package from the last commit that lacks a migration, with the present program. If the history is
  * too short for that, makes the package from these sources, and then an upgrade migrates nothing.
  */
 const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { compromise } from "../../src/operations/operator/CaCompromise.ts"
 import type { LocalCaSettings } from "../../src/services/signing/ConfiguredCas.ts"
 import { settingsIn } from "../support/LocalCa.ts"
+import { chainIn, issuersQuery } from "../support/StoredChains.ts"
 import type { Commands } from "./Commands.ts"
 import { atKeyboard } from "./Commands.ts"
 import type { Ledger } from "./Ledger.ts"
@@ -141,10 +142,12 @@ export class Authorities {
     for (const { cert_not_after, cert_serial, id, revoked_at } of orders) {
       if (cert_serial === null || revoked_at !== null || Number(cert_not_after) <= expired) continue
       const [found] = store.rows(
-        `SELECT certificate FROM orders WHERE id = x'${String(id)}' AND profile = 'default'`
+        `SELECT certificate, leaf, issuers FROM orders WHERE id = x'${String(id)}' AND profile = 'default'`
       )
       if (found === undefined) continue
-      if (this.#compromised.has(this.#idOf(new X509Certificate(String(found["certificate"]))))) {
+      const chain = chainIn(found, store.rows(issuersQuery))
+      if (chain === undefined) this.#violated(`the chain of the certificate ${bare(cert_serial)} is lost`)
+      else if (this.#compromised.has(this.#idOf(new X509Certificate(chain)))) {
         this.#violated(`the certificate ${bare(cert_serial)} of a compromised CA is not revoked`)
       }
     }

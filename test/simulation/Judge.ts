@@ -1,6 +1,7 @@
 import { fromBER } from "asn1js"
 import { X509Certificate } from "node:crypto"
 import { CertificateRevocationList } from "pkijs"
+import { chainIn, issuersQuery } from "../support/StoredChains.ts"
 import type { Authorities } from "./Authorities.ts"
 import type { Facts } from "./Facts.ts"
 import { factsOf } from "./Facts.ts"
@@ -197,9 +198,11 @@ export class Judge {
       if (this.#known.accounts.get(String(row["account"]))?.["status"] !== "valid") {
         this.#violated(`the order ${name} was issued to an account that is not valid`)
       }
-      const [found] = this.#store().rows(`SELECT certificate, profile FROM orders WHERE id = x'${String(row["id"])}'`)
-      const chain = found?.["certificate"]
-      if (typeof chain !== "string") this.#violated(`the order ${name} is valid without a certificate`)
+      const [found] = this.#store().rows(
+        `SELECT certificate, leaf, issuers, profile FROM orders WHERE id = x'${String(row["id"])}'`
+      )
+      const chain = found === undefined ? undefined : chainIn(found, this.#store().rows(issuersQuery))
+      if (chain === undefined) this.#violated(`the order ${name} is valid without a certificate`)
       else {
         const leaf = new X509Certificate(chain)
         this.#grants.issued(String(row["id"]), String(row["kind"]), leaf)

@@ -283,7 +283,7 @@ describe.each(databases)("repositories on $name", (backend) => {
               })
               : yield* issue({
                 id,
-                certificate: "PEM",
+                chain: "PEM",
                 certSerial: "0a",
                 certPubkey: Buffer.from([1]),
                 certNotAfter: 1
@@ -345,7 +345,7 @@ describe.each(databases)("repositories on $name", (backend) => {
     test("are issued only while they are processing, if the account and every authorization are still valid", () =>
       Effect.gen(function*() {
         const certificate = {
-          certificate: "PEM",
+          chain: "PEM",
           certSerial: "0a",
           certPubkey: Buffer.from([1]),
           certNotAfter: 4_102_444_800
@@ -390,7 +390,7 @@ describe.each(databases)("repositories on $name", (backend) => {
       Effect.gen(function*() {
         const { accountId, id } = yield* orderAt("processing")
         const other = yield* addAccount()
-        yield* issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
+        yield* issue({ id, chain: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
         const shown = { certificate: "PEM", alternates: undefined }
         assert.deepStrictEqual(yield* certificates.certificate({ id, profile: "p", accountId }), shown)
         assert.isUndefined(yield* certificates.certificate({ id, profile: "q", accountId }))
@@ -424,7 +424,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
         assert.isFalse(yield* burntKeys.isBurnt(longest))
         const stored = (certPubkey: Buffer) =>
-          issue({ id, certificate: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
+          issue({ id, chain: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
         for (const who of [accountId, burntKeys.everybody]) {
           yield* burntKeys.insert({ pubkey: longest, accountId: who, now: 1 })
           assert.isTrue(yield* burntKeys.isBurnt(longest, accountId))

@@ -1,11 +1,13 @@
 import { Effect } from "effect"
-import { assert, describe } from "vitest"
-import { sha256 } from "../../src/crypto/Digest.ts"
+import { createHash } from "node:crypto"
+import { assert, describe, it } from "vitest"
+import { encodePem } from "../../src/crypto/asn1/Pem.ts"
 import { CampaignId, OrderId } from "../../src/domain/Id.ts"
 import * as campaigns from "../../src/store/campaigns/CampaignCertificateRows.ts"
 import * as certificates from "../../src/store/orders/CertificateRows.ts"
 import * as expiring from "../../src/store/orders/ExpiringRows.ts"
 import * as orders from "../../src/store/orders/OrderSearch.ts"
+import { partsOf } from "../../src/store/orders/StoredChain.ts"
 import * as unknownEnds from "../../src/store/orders/UnknownEndRows.ts"
 import * as renewals from "../../src/store/upstream/UpstreamRenewalRows.ts"
 import { databases } from "../support/Databases.ts"
@@ -14,8 +16,11 @@ import { acmeKey, at, byAccount, register, surfaceOf } from "../support/Handle.t
 import type { IssuedHere } from "../support/Issued.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
+import { storedChains } from "../support/StoredChains.ts"
 
-/* The chain of an order in the form that the next version writes: the leaf as DER, and the issuers in a shared row. */
+/*
+ * The chain of an order in both forms: whole, and with the leaf as DER and the issuers in a row that other orders share.
+ */
 
 const config = configOf()
 const first = OrderId("00000000-0000-0000-0000-000000000000")
@@ -36,16 +41,15 @@ describe.each(databases)("a chain with its leaf apart, on $name", (backend) => {
     return { caller, download }
   })
 
-  const split = ({ chain, der, orderId }: IssuedHere, { areIssuersKept = true } = {}) =>
-    Effect.gen(function*() {
-      const issuers = chain.slice(chain.indexOf("-----BEGIN", 1))
-      const id = sha256(Buffer.from(issuers))
-      if (areIssuersKept) yield* sql(`INSERT INTO alternate_chains (id, chain) VALUES ('${id}', '${issuers}')`)
-      yield* sql(
-        `UPDATE orders SET certificate = '', leaf = ${octets(der.toString("hex"))}, issuers = ${octets(id)}
-         WHERE id = ${literal(orderId)}`
-      )
-    })
+  /** Stores a chain as the previous version does. */
+  const join = ({ chain, orderId }: IssuedHere) =>
+    sql(`UPDATE orders SET certificate = '${chain}', leaf = NULL, issuers = NULL WHERE id = ${literal(orderId)}`)
+
+  const forms = sql(
+    `SELECT certificate = '' AND leaf IS NOT NULL AND issuers IS NOT NULL AS apart,
+       (SELECT count(*) FROM alternate_chains) AS kept FROM orders ORDER BY id`
+  )
+  const inOneRow = { apart: isSqlite ? 1 : true, kept: 1 }
 
   test("is read by every statement as the chain that it was", () =>
     Effect.gen(function*() {
@@ -94,15 +98,27 @@ describe.each(databases)("a chain with its leaf apart, on $name", (backend) => {
         const texts = JSON.stringify(found instanceof Map ? [...found] : found)
         assert.include(texts, JSON.stringify(issued.chain).slice(1, -1), name)
       }
-      yield* split(issued)
+      yield* join(issued)
       assert.deepStrictEqual(yield* reads, before)
+    }))
+
+  test("is stored with its issuers in one row for all certificates of a CA, which is stored again if it is lost", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const first = yield* issueTo(caller, ["a.example"])
+      const second = yield* issueTo(caller, ["b.example"])
+      assert.deepStrictEqual(yield* storedChains, [first.chain, second.chain])
+      assert.deepStrictEqual(yield* forms, [inOneRow, inOneRow])
+      yield* sql("DELETE FROM alternate_chains")
+      const third = yield* issueTo(caller, ["c.example"])
+      assert.deepStrictEqual(yield* storedChains, [first.chain, second.chain, third.chain])
+      assert.deepStrictEqual(yield* forms, [inOneRow, inOneRow, inOneRow])
     }))
 
   test("is the leaf alone if nothing follows it", () =>
     Effect.gen(function*() {
       const { caller, download } = yield* someone
       const issued = yield* issueTo(caller, ["a.example"])
-      yield* split(issued)
       yield* sql("UPDATE orders SET issuers = NULL")
       const { body, status } = yield* download(issued.orderId)
       assert.deepStrictEqual([status, body], [200, issued.chain.slice(0, issued.chain.indexOf("-----BEGIN", 1))])
@@ -112,9 +128,45 @@ describe.each(databases)("a chain with its leaf apart, on $name", (backend) => {
     Effect.gen(function*() {
       const { caller, download } = yield* someone
       const issued = yield* issueTo(caller, ["a.example"])
-      yield* split(issued, { areIssuersKept: false })
+      yield* sql("DELETE FROM alternate_chains")
       assert.strictEqual((yield* download(issued.orderId)).status, 500)
       const told = fieldsOf(records, "db_row_unreadable").map(({ row, statement }) => [statement, row])
       assert.deepStrictEqual(told, [["order_certificate", `id ${issued.orderId}`]])
     }))
+})
+
+describe("a chain is stored whole", () => {
+  const octets = Buffer.alloc(100, 7)
+  const [leaf, issuers] = [encodePem("CERTIFICATE", octets), encodePem("CERTIFICATE", Buffer.alloc(50, 9))]
+  const chain = `${leaf}${issuers}`
+
+  for (
+    const [text, why] of [
+      [leaf, "nothing follows its leaf"],
+      [chain.replaceAll("\n", "\r\n"), "its lines end with CRLF"],
+      [`subject=CN = a.example\n${chain}`, "text comes before its leaf"],
+      [chain.replace(/(.{64})\n/, "$1"), "a line of its leaf is longer than 64 characters"],
+      [chain.replaceAll("CERTIFICATE", "X509 CERTIFICATE"), "it has another label"],
+      ["", "it is empty"]
+    ] as const
+  ) {
+    it(`if ${why}`, () => {
+      assert.deepStrictEqual(partsOf(text), {
+        certificate: text,
+        leaf: undefined,
+        issuers: undefined,
+        issuersPem: undefined
+      })
+    })
+  }
+
+  it("and otherwise in parts, whose issuers are not changed", () => {
+    const behind = issuers.replaceAll("\n", "\r\n")
+    assert.deepStrictEqual(partsOf(`${leaf}${behind}`), {
+      certificate: "",
+      leaf: octets,
+      issuers: createHash("sha256").update(behind).digest(),
+      issuersPem: behind
+    })
+  })
 })

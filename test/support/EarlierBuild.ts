@@ -65,7 +65,7 @@ const install = async (sources: string): Promise<void> => {
  * Builds the last commit that lacks a migration in a temporary folder. The folder is removed when this process ends.
  * The migration is named, because not every commit before a migration can be built.
  */
-export const buildEarlier = async (without = "0048_campaigns"): Promise<EarlierBuild> => {
+export const buildEarlier = async (without = "0057_by_id"): Promise<EarlierBuild> => {
   const commit = await commitBefore(without)
   const folder = mkdtempSync(join(tmpdir(), "acme-earlier-"))
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))

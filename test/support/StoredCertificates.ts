@@ -2,12 +2,15 @@ import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Database } from "../../src/engine/sql/Database.ts"
+import type { RawRow } from "./OpenDatabase.ts"
 import { openDriver, sql } from "./OpenDatabase.ts"
 import { certificatesOf } from "./Openssl.ts"
+import { chainIn, issuersQuery } from "./StoredChains.ts"
 
 /** Compares the values in an order's row with those in the certificate. */
-const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyArray<X509Certificate>) => {
-  const [leaf, ...issuers] = certificatesOf(String(row["certificate"]))
+const faultOf = (row: RawRow, chain: string | undefined, anchors: ReadonlyArray<X509Certificate>) => {
+  if (chain === undefined) return "no chain, or no row of its issuers"
+  const [leaf, ...issuers] = certificatesOf(chain)
   const issuer = issuers[0]
   if (leaf === undefined || issuer === undefined) return "no leaf, or no issuer behind it"
   const names = (JSON.parse(String(row["identifiers"])) as ReadonlyArray<{ readonly value: string }>)
@@ -37,9 +40,10 @@ export const checkStoredCertificates = (databaseUrl: string, ...caFiles: Readonl
   const anchors = caFiles.flatMap((file) => certificatesOf(readFileSync(file, "utf8")))
   const checked = Effect.gen(function*() {
     const rows = yield* sql("SELECT * FROM orders WHERE certificate IS NOT NULL OR cert_serial IS NOT NULL")
+    const kept = yield* sql(issuersQuery)
     const serials = new Set<unknown>()
     for (const row of rows) {
-      const fault = serials.has(row["cert_serial"]) ? "a serial twice" : faultOf(row, anchors)
+      const fault = serials.has(row["cert_serial"]) ? "a serial twice" : faultOf(row, chainIn(row, kept), anchors)
       serials.add(row["cert_serial"])
       if (fault !== undefined) throw new Error(`a stored certificate has ${fault}: ${JSON.stringify(row)}`)
     }

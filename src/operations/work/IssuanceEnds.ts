@@ -153,7 +153,7 @@ export const stored = Effect.fnUntraced(
     const isProvedByChallenge = order.eabKid === undefined || (yield* isChallenged(id))
     const stored = yield* certificates.issue({
       id,
-      certificate: chain,
+      chain,
       certSerial: serial,
       certPubkey: csr.spki,
       certNotAfter: notAfter,

@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
-import { sha256 } from "../../crypto/Digest.ts"
+import { sha256Octets } from "../../crypto/Digest.ts"
 import type { OrderId } from "../../domain/Id.ts"
+import type { ValuesOf } from "../../engine/sql/Column.ts"
 import { name, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
+import { chainParams, keeping } from "./StoredChain.ts"
 
 /*
  * Chains that a client may choose in place of the usual one (RFC 8555 section 7.4.2). They are stored as PEM without the
@@ -12,9 +14,9 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 const keepStatement = statement({
   name: "alternate_chain_keep",
-  params: { id: name(), chain: text() },
+  params: { issuers: chainParams.issuers, issuersPem: chainParams.issuersPem },
   row: {},
-  sql: () => `INSERT INTO alternate_chains (id, chain) VALUES (:id, :chain) ON CONFLICT (id) DO NOTHING`
+  sql: (f) => keeping(f)
 })
 
 const offerStatement = statement({
@@ -31,13 +33,17 @@ const findStatement = statement({
   sql: () => `SELECT chain FROM alternate_chains WHERE id = :id`
 })
 
+/** Stores the issuers of a chain, unless they are `undefined` or their row exists. */
+export const keep = (issuers: Pick<ValuesOf<typeof chainParams>, "issuers" | "issuersPem">) =>
+  run(keepStatement, issuers)
+
 /** Stores the alternate chains of an order's certificate: PEM without the leaf, in the order of their URLs. */
 export const offer = Effect.fnUntraced(function*(id: OrderId, chains: ReadonlyArray<string>) {
   const ids: Array<string> = []
   for (const chain of chains) {
-    const of = sha256(Buffer.from(chain))
-    ids.push(of)
-    yield* run(keepStatement, { id: of, chain })
+    const issuers = sha256Octets(chain)
+    ids.push(issuers.toString("hex"))
+    yield* keep({ issuers, issuersPem: chain })
   }
   yield* run(offerStatement, { id, chains: ids })
 })

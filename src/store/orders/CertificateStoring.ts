@@ -8,22 +8,25 @@ import { first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import * as audit from "../AuditRows.ts"
+import * as alternateChains from "./AlternateChains.ts"
 import { certificateParams, issuing } from "./OrderRows.ts"
+import { chainParams, keeping, partsOf } from "./StoredChain.ts"
 
 /*
- * Stores a certificate with its order, and inserts the audit row. On PostgreSQL this is one statement, because each
- * statement is a round trip. SQLite cannot update within an INSERT, so on SQLite each row has a statement of its own.
+ * Stores a certificate with its order, and inserts its issuers and the audit row. On PostgreSQL this is one statement,
+ * because each statement is a round trip. SQLite cannot update within an INSERT, so on SQLite each row has a statement
+ * of its own.
  */
 
 const row = { id: certificateParams.id }
 
 const together = statement({
   name: "order_issue_recorded",
-  params: { ...audit.auditParams, ...certificateParams },
+  params: { ...audit.auditParams, ...certificateParams, issuersPem: chainParams.issuersPem },
   row,
   only: "postgres",
   sql: (f) =>
-    `WITH issued AS (${issuing(f)}), recorded AS (${audit.insertion(f, "issued")})
+    `WITH issued AS (${issuing(f)}), kept AS (${keeping(f, "issued")}), recorded AS (${audit.insertion(f, "issued")})
      SELECT id FROM issued`
 })
 
@@ -32,7 +35,10 @@ const absent = { issuer: undefined, renewsAt: undefined }
 const alone = statement({ name: "order_issue", params: certificateParams, row, only: "sqlite", sql: issuing })
 
 /** A certificate and its order. */
-export interface StoredCertificate extends Omit<ValuesOf<typeof certificateParams>, "issuer" | "renewsAt"> {
+export interface StoredCertificate
+  extends Omit<ValuesOf<typeof certificateParams>, keyof typeof chainParams | "issuer" | "renewsAt"> {
+  /** The chain as PEM, leaf first. */
+  readonly chain: string
   /** The id of the CA of this service that signed the certificate. Absent if another party signed it. */
   readonly issuer?: string | undefined
   /** When the hour begins in which it should be renewed, in epoch seconds. Absent if its life alone says when. */
@@ -50,13 +56,17 @@ export const issue = (
 ): Effect.Effect<{ readonly id: OrderId } | undefined, StorageFailed, Database> =>
   Effect.gen(function*() {
     const { dialect } = yield* Database
+    const parts = partsOf(certificate.chain)
+    const values = { ...absent, ...certificate, ...parts }
     if (dialect === "sqlite") {
-      const stored = yield* first(alone, { ...absent, ...certificate })
-      if (stored !== undefined) yield* audit.insert(record)
+      const stored = yield* first(alone, values)
+      if (stored === undefined) return undefined
+      yield* alternateChains.keep(parts)
+      yield* audit.insert(record)
       return stored
     }
     const millis = yield* currentMillis
-    const stored = yield* first(together, { ...audit.valuesOf(record, millis), ...absent, ...certificate })
+    const stored = yield* first(together, { ...audit.valuesOf(record, millis), ...values })
     if (stored !== undefined) yield* audit.told(record, millis)
     return stored
   })

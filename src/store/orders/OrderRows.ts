@@ -20,6 +20,7 @@ import { lockRow } from "../RowLock.ts"
 import type { Alive } from "./Lifetime.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
 import { nameCountOf } from "./NameCount.ts"
+import { chainParams } from "./StoredChain.ts"
 import { unissued } from "./Unissued.ts"
 
 const stored = {
@@ -182,7 +183,9 @@ const forIssuanceStatement = statement({
 /** The parameters of {@link issuing}. */
 export const certificateParams = {
   id: orderColumns.id,
-  certificate: text(),
+  certificate: chainParams.certificate,
+  leaf: chainParams.leaf,
+  issuers: chainParams.issuers,
   certSerial: name(),
   certPubkey: bytes,
   certNotAfter: int,
@@ -197,8 +200,10 @@ export const certificateParams = {
  * if the account is blocked, if the key is burnt, or if the CA of this service that signed it is compromised.
  */
 export const issuing = ({ checked, dialect }: Fragments): string =>
-  `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
-     cert_pubkey = :certPubkey, cert_not_after = :certNotAfter, renews_at = :renewsAt
+  `UPDATE orders SET status = ${
+    reached(orderMoves.issue)
+  }, certificate = :certificate, leaf = :leaf, issuers = :issuers,
+     cert_serial = :certSerial, cert_pubkey = :certPubkey, cert_not_after = :certNotAfter, renews_at = :renewsAt
    WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} AND ${everyNameProved}
      AND ${accountValid}
      AND ${unburnt(":certPubkey", dialect)}

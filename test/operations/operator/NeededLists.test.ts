@@ -51,7 +51,7 @@ describe.each(databases)("a revocation list on $name", (backend) => {
         ["b", "c"],
         (name) => Effect.flatMap(callerAt(profileOf(config)), (caller) => issueTo(caller, [`${name}.example`]))
       )
-      yield* sql("UPDATE orders SET certificate = 'kept elsewhere'")
+      yield* sql("UPDATE orders SET certificate = 'kept elsewhere', leaf = NULL")
       const byTwo = issuersOf(make(none, 2))
       assert.deepStrictEqual([yield* byTwo, yield* byTwo], [[issuer], []])
       yield* sql("UPDATE orders SET identifiers = 'unreadable'")

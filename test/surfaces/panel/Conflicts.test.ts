@@ -30,7 +30,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
       const held = yield* entered(panel, "otto", "operator")
       const { accountId, orderId } = yield* pending
       yield* sql(
-        `UPDATE orders SET certificate = 'x', cert_serial = '01', cert_not_after = 4000000000, status = 'valid'`
+        `UPDATE orders SET certificate = 'x', leaf = NULL, cert_serial = '01', cert_not_after = 4000000000, status = 'valid'`
       )
       for (const path of [`/ui/orders/${orderId}`, `/ui/accounts/${accountId}`]) {
         const told = yield* panel.ask(`${path}/delete`, {

@@ -266,7 +266,9 @@ describe.each(databases)("a campaign on $name", (backend) => {
       const caller = yield* callerAt(profileOf(config))
       yield* issueTo(caller, ["a.example"])
       const foreign = yield* issueTo(caller, ["b.example"])
-      yield* sql(`UPDATE orders SET certificate = 'kept elsewhere' WHERE cert_serial = '${foreign.serial}'`)
+      yield* sql(
+        `UPDATE orders SET certificate = 'kept elsewhere', leaf = NULL WHERE cert_serial = '${foreign.serial}'`
+      )
       const id = yield* started(all, { revokeAt: (yield* seconds) + 1 })
       yield* records.confirm(operator, id)
       yield* TestClock.adjust("1 minute")

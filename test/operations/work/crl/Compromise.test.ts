@@ -62,7 +62,7 @@ describe.each(databases)("a compromised CA on $name", (backend) => {
       const caller = yield* callerAt(profileOf(config))
       const spoilt = yield* issueTo(caller, ["a.example"])
       const other = yield* issueTo(caller, ["b.example"])
-      yield* sql(`UPDATE orders SET certificate = '' WHERE cert_serial = '${spoilt.serial}'`)
+      yield* sql(`UPDATE orders SET certificate = '', leaf = NULL WHERE cert_serial = '${spoilt.serial}'`)
       yield* declare
       yield* work("local_ca_crl_regenerate")
       assert.deepStrictEqual(yield* listed, [other.serial])
