@@ -10,6 +10,7 @@ import { sharedSeconds } from "../../engine/queue/SharedClock.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { kept } from "../../engine/sql/KeptCounts.ts"
+import { tellUnreadable } from "../../engine/sql/Query.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
@@ -21,6 +22,7 @@ import * as revocations from "../../store/revocation/Revocations.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import { refuseStopped, stoppedShown } from "../ProfileHealth.ts"
+import { unreadableChain } from "../StoredCertificate.ts"
 import { enqueueList } from "../work/crl/ListJob.ts"
 import type { CaState } from "./CaState.ts"
 import { caStateOf } from "./CaState.ts"
@@ -220,7 +222,10 @@ export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
     const orders = yield* orderSearch.search({ certSerial: serial }, everyOfSerial)
     for (const { id } of orders) {
       const certificate = (yield* orderSearch.findRecord(id))?.certificate
-      if (certificate === undefined || readStoredChain(certificate)?.issuerId !== issuer) continue
+      if (certificate === undefined) continue
+      const stored = readStoredChain(certificate)
+      if (stored === undefined) yield* tellUnreadable(unreadableChain("order_record", id))
+      if (stored?.issuerId !== issuer) continue
       return yield* new BadRequest({ detail: `This is the certificate of order ${id}; revoke it by order revoke.` })
     }
     const now = yield* currentSeconds

@@ -9,6 +9,7 @@ import { keyCompromise } from "../../../domain/RevocationReason.ts"
 import { emit } from "../../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../../engine/sql/Database.ts"
 import { pages } from "../../../engine/sql/Pages.ts"
+import { tellUnreadable } from "../../../engine/sql/Query.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
 import * as audit from "../../../store/AuditRows.ts"
 import * as certificates from "../../../store/orders/CertificateRows.ts"
@@ -16,6 +17,7 @@ import * as orders from "../../../store/orders/OrderRows.ts"
 import * as burntKeys from "../../../store/revocation/BurntKeys.ts"
 import * as crls from "../../../store/revocation/Crls.ts"
 import * as revocations from "../../../store/revocation/Revocations.ts"
+import { unreadableChain } from "../../StoredCertificate.ts"
 
 /*
  * Restores revocations that a CA's list names but the database lacks, after an older state of the database was restored
@@ -97,7 +99,9 @@ export const compare = Effect.fnUntraced(function*({ issuer, list }: Omit<Source
   for (const chunk of chunksOf([...left.values()], lookedUpAtOnce)) {
     const found = new Map<string, Certificate>()
     for (const one of yield* certificates.ofSerials(chunk.map(({ serial }) => serial))) {
-      if (readStoredChain(one.certificate)?.issuerId === issuer) found.set(one.serial, one)
+      const stored = readStoredChain(one.certificate)
+      if (stored === undefined) yield* tellUnreadable(unreadableChain("certificates_of_serials", one.orderId))
+      if (stored?.issuerId === issuer) found.set(one.serial, one)
     }
     for (const entry of chunk) {
       const certificate = found.get(entry.serial)

@@ -27,6 +27,7 @@ import type { Caller } from "../../../../src/operations/Caller.ts"
 import * as admin from "../../../../src/operations/operator/CrlRecords.ts"
 import { keepExported } from "../../../../src/operations/work/crl/CrlExport.ts"
 import * as crl from "../../../../src/operations/work/crl/ListPublication.ts"
+import { compare } from "../../../../src/operations/work/crl/RestoredRevocations.ts"
 import { takeBack } from "../../../../src/operations/work/crl/ServedLists.ts"
 import * as revocation from "../../../../src/operations/work/Revocation.ts"
 import type { LocalCaSettings } from "../../../../src/services/signing/ConfiguredCas.ts"
@@ -819,6 +820,28 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual(happened("certificate_revoked"), 1)
       const told = yield* sql("SELECT event, actor_id, cert_serial, reason FROM audit_log")
       assert.deepEqual(told, [{ event: "certificate_revoked", actor_id: "olga", cert_serial: "7a01", reason: "4" }])
+    }))
+
+  test("contain a certificate whose chain cannot be read, and the log names its order", () =>
+    Effect.gen(function*() {
+      const issuer = yield* issuerId
+      const [issued = assert.fail()] = yield* issue("a.example")
+      yield* sql("UPDATE orders SET certificate = 'spoilt', leaf = NULL")
+      yield* admin.revokeUnknown({ kind: "cli", id: "olga" }, issuer, issued.serial, 4)
+      yield* work(kind)
+      assert.deepStrictEqual(yield* listed, [issued.serial])
+      const list = yield* readRevocationList((yield* stored).der)
+      yield* sql("DELETE FROM revocations")
+      yield* sql("DELETE FROM crls")
+      const { lacking } = yield* compare({ issuer, list })
+      assert.deepStrictEqual(lacking.map(({ certificate, serial }) => [serial, certificate]), [
+        [issued.serial, undefined]
+      ])
+      const row = `id ${issued.orderId}`
+      assert.deepStrictEqual(said("db_row_unreadable").map((told) => [told.statement, told.row]), [
+        ["order_record", row],
+        ["certificates_of_serials", row]
+      ])
     }))
 
   test("contain every row in the order of the serials, even if there are several pages of rows", () =>
