@@ -66,7 +66,7 @@ const frozen = {
     "0054_failing_loops.sql": "59dd9b8fec5234ade4bfa58c24cabf15c68f3522a25625d0682ab7c756701b9e",
     "0055_kinds_and_keys.sql": "d16a1edbf48e7247fc22ce9e369f14623da2342d38830df5a0b00d38e4358744",
     "0056_leaves.sql": "93af00ea3e96bdedc64cba879b069f0b4b868e6e800be4744a6be8a8748f7399",
-    "0057_by_id.sql": "5ae4ed17d81440d37540444be5e7adcdc1edbc2abab50d4bee206c246da36db8"
+    "0057_by_id.sql": "7e3dd5cb55d2b41bbc28dcf65d5e6f74658185be577b04ac3d75c617c6d76cf9"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",

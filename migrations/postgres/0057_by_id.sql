@@ -4,5 +4,5 @@ DROP INDEX orders_account_created_at
 
 DROP INDEX accounts_created_at
 
--- An order changes its status three times. Free space in its page lets it stay there without new index entries.
+-- Free space in the page of an order lets the order stay there when its status changes, without new index entries.
 ALTER TABLE orders SET (fillfactor = 90)

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
-import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
+import { firstIdAt, idBefore, OrderId as makeOrderId } from "../domain/Id.ts"
 import { int, name, text, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { first } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
@@ -39,21 +39,24 @@ const newOrders = statement({
     } AND replaces IS NULL AND failed_replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
-// For each account of the credential, its orders are read from the index on account and id.
+// For each account of the credential, its orders are read from the index on account and id. The clock of a process may
+// have been ahead when it made an id, so the time decides which orders count.
 const credentialOrders = `FROM accounts a CROSS JOIN orders o
-     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.id > :since
+     WHERE a.eab_kid = :kid AND o.account_id = a.id AND o.id > :from AND o.created_at > :since
        AND o.replaces IS NULL AND o.failed_replaces IS NULL`
+
+const ofCredentials = { kid: uuidBytes, from: uuid<OrderId>(), since: int }
 
 const ofCredential = statement({
   name: "limit_credential",
-  params: { kid: uuidBytes, since: ofAccount.since, skip: int },
+  params: { ...ofCredentials, skip: int },
   row: { createdAt: int },
   sql: () => `SELECT o.created_at AS "createdAt" ${credentialOrders} ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
 })
 
 const countOfCredential = statement({
   name: "limit_credential_count",
-  params: { kid: uuidBytes, since: ofAccount.since },
+  params: ofCredentials,
   row: { total: int },
   sql: () => `SELECT count(*) AS "total" ${credentialOrders}`
 })
@@ -135,8 +138,8 @@ export const replacementBut = (
 
 /** Does the same as {@link orderBut} for the orders of all accounts of a credential. */
 export const credentialBut = (skip: number, { kid, since }: { readonly kid: string; readonly since: number }) =>
-  createdAt(first(ofCredential, { kid, since: afterSecond(since), skip }))
+  createdAt(first(ofCredential, { kid, from: idBefore(since), since, skip }))
 
 /** Returns how many orders {@link credentialBut} counts. */
 export const credentialOrderCount = ({ kid, since }: { readonly kid: string; readonly since: number }) =>
-  Effect.map(first(countOfCredential, { kid, since: afterSecond(since) }), (row) => row?.total ?? 0)
+  Effect.map(first(countOfCredential, { kid, from: idBefore(since), since }), (row) => row?.total ?? 0)

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { defaultKind } from "../../domain/CertificateKind.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { firstIdAt, OrderId as makeOrderId } from "../../domain/Id.ts"
+import { idBefore } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
 import { orderStatuses } from "../../domain/Order.ts"
 import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
@@ -74,9 +74,8 @@ const filterColumns = {
   ...endColumns,
   since: int,
   until: int,
-  /** The bounds of the ids of orders that were created in the time span. */
-  sinceId: uuid<OrderId>(),
-  untilId: uuid<OrderId>()
+  /** A lower bound of the ids of orders that were created in the time span. */
+  sinceId: uuid<OrderId>()
 }
 
 /**
@@ -174,8 +173,8 @@ const whereOf = (
     kind: `${equals(filterIf(!isOfKind, "o.kind"), ":kind")} AND o.kind IS NOT NULL`,
     usualKind: "o.kind IS NULL",
     ends: endsWithin(f),
-    since: `${createdAt} >= :since${isById(used) ? " AND o.id >= :sinceId" : ""}`,
-    until: `${createdAt} < :until${isById(used) ? " AND o.id < :untilId" : ""}`
+    since: `${createdAt} >= :since${isUsed("accountId") && !isNamed ? " AND o.id >= :sinceId" : ""}`,
+    until: `${createdAt} < :until`
   }
   const where = [
     ...used.map((name) => conditions[name]),
@@ -271,9 +270,6 @@ const replacedBy = statement({
        AND status <> 'invalid'`
 })
 
-// The time of an order is read after its id was made, and later still if its transaction is tried again.
-const mostSecondsApart = 3600
-
 const valuesOf = (filters: OrderFilters) =>
   ({
     profile: filters.profile ?? "",
@@ -286,8 +282,7 @@ const valuesOf = (filters: OrderFilters) =>
     ...endValues(filters.ends),
     since: filters.since ?? 0,
     until: filters.until ?? 0,
-    sinceId: makeOrderId(firstIdAt((filters.since ?? 0) - mostSecondsApart)),
-    untilId: makeOrderId(firstIdAt((filters.until ?? 0) + mostSecondsApart))
+    sinceId: idBefore(filters.since ?? 0)
   }) as const
 
 const ofKind = statement({

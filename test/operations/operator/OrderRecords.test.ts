@@ -71,6 +71,25 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM revocations"), 0)
     }))
 
+  test("of an account are found by their time, even if the clock was ahead when their ids were made", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const { id } = yield* orderOf(caller, "a.example")
+      yield* sql("UPDATE orders SET created_at = created_at - 86400")
+      const { accountId, createdAt } = (yield* orders.detail(config, id)).order
+      const idsOf = (filters: orders.ListFilters) =>
+        Effect.map(
+          orders.list({ accountId, ...filters }, { limit: 10, offset: 0 }),
+          ({ items, total }) => [total, ...items.map((one) => one.id)]
+        )
+      for (const status of [undefined, "pending"] as const) {
+        assert.deepStrictEqual(yield* idsOf({ status, until: createdAt + 1 }), [1, id])
+        assert.deepStrictEqual(yield* idsOf({ status, since: createdAt }), [1, id])
+        assert.deepStrictEqual(yield* idsOf({ status, until: createdAt }), [0])
+        assert.deepStrictEqual(yield* idsOf({ status, since: createdAt + 1 }), [0])
+      }
+    }))
+
   test("can be filtered by their kind of certificate, together with every other filter", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
