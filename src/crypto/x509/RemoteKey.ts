@@ -97,9 +97,11 @@ export const rsaSpki = (modulus: Uint8Array, exponent: Uint8Array): Uint8Array =
  * gives `point` as a DER OCTET STRING, but some give its content alone.
  */
 export const ecSpki = (parameters: Uint8Array, point: Uint8Array): Uint8Array => {
-  const wrapped = decode(point, (reader) => reader.content(Tag.octetString))
-  return sequence(
-    sequence(oid("1.2.840.10045.2.1"), parameters),
-    bits(Result.getOrElse(wrapped, () => point))
-  )
+  const spkiOf = (content: Uint8Array) => sequence(sequence(oid("1.2.840.10045.2.1"), parameters), bits(content))
+  const wrapped = Result.map(decode(point, (reader) => reader.content(Tag.octetString)), spkiOf)
+  // One in 256 points begins like an OCTET STRING of its own length.
+  return Result.getOrElse(Result.filterOrFail(wrapped, isKey, () => undefined), () => spkiOf(point))
 }
+
+const isKey = (spki: Uint8Array): boolean =>
+  Result.isSuccess(Result.try(() => createPublicKey({ key: Buffer.from(spki), format: "der", type: "spki" })))
