@@ -9,7 +9,8 @@ import { chainParams, keeping } from "./StoredChain.ts"
 
 /*
  * Chains that a client may choose in place of the usual one (RFC 8555 section 7.4.2). They are stored as PEM without the
- * leaf, so that all certificates of a CA share one row.
+ * leaf, so that all certificates of a CA share one row. The issuers of the usual chain have a row here too
+ * (`StoredChain.ts`).
  */
 
 const keepStatement = statement({

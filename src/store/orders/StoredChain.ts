@@ -7,8 +7,8 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 /*
  * The chain of an order's certificate has two forms. Usually `certificate` is empty, `leaf` has the leaf as DER, and
  * `issuers` is the SHA-256 of the other certificates, which a row of `alternate_chains` has as PEM. Versions before
- * migration 0057 wrote the whole chain as PEM to `certificate`, and so does this version if the chain is not written
- * as this service writes PEM (docs/contribute/decisions/hot-path.md, "Chains are stored once").
+ * migration 0057 wrote the whole chain as PEM to `certificate`, and so does this version if the leaf is not written as
+ * this service writes PEM or if nothing follows it (docs/contribute/decisions/hot-path.md, "Chains are stored once").
  */
 
 /** The parameters that store a chain. */
